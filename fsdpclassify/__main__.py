@@ -1,0 +1,8 @@
+"""`python -m fsdpclassify` is the same as the `fsdpclassify` script."""
+
+from __future__ import annotations
+
+from fsdpclassify.cli import main
+
+if __name__ == "__main__":
+    main()

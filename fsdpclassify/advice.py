@@ -1,0 +1,58 @@
+"""What to tell the user beside the verdict: rivals, the remedy of the cause, and what to record next time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from fsdpclassify.catalogue import Catalogue
+from fsdpclassify.records import Alternative, EventKind, Incident, Remedy
+
+_RIVALS = 2
+_LEAST = 0.05
+
+
+def alternatives(
+    probabilities: Mapping[str, float], label: str, cause: int | None, catalogue: Catalogue
+) -> tuple[Alternative, ...]:
+    """The next labels in order of probability, each with what would separate it from the first."""
+    ranked = sorted((p, name) for name, p in probabilities.items() if name != label)[::-1]
+    separate = catalogue.causes[cause].separate_by if cause is not None else None
+    return tuple(
+        Alternative(label=name, probability=p, separate_by=separate or catalogue.boundaries.get(name))
+        for p, name in ranked[:_RIVALS]
+        if p >= _LEAST
+    )
+
+
+def remedy_for(cause: int | None, catalogue: Catalogue) -> Remedy:
+    """The catalogue's remedy of a cause; empty without one."""
+    return Remedy() if cause is None else catalogue.causes[cause].remedy
+
+
+def collect_next(incident: Incident, *, sure: bool) -> tuple[str, ...]:
+    """What to record next time; for an undetermined incident never empty, only what this input lacks."""
+    wishes = []
+    kinds = {e.kind for e in incident.events}
+    if incident.world_size is None or len(incident.waiting) < incident.world_size:
+        wishes.append(
+            "the logs of every rank, not only of those that print the timeout"
+            " (torchrun --log-dir DIR --redirects 3 --tee 3)"
+        )
+    if EventKind.NOTIFIED not in kinds and EventKind.DUMPING not in kinds:
+        wishes.append(
+            "flight-recorder dumps: TORCH_FR_BUFFER_SIZE=2000 (TORCH_NCCL_TRACE_BUFFER_SIZE before torch 2.8)"
+            " and TORCH_NCCL_DUMP_ON_TIMEOUT=1"
+        )
+    if EventKind.STACK_WAIT not in kinds:
+        wishes.append(
+            "while it hangs: py-spy dump --pid PID on every rank; the one whose stack is in no collective is the late one"
+        )
+    if incident.detection.time is None or not incident.detection.line.stamped:
+        wishes.append("a log with time stamps on every line")
+    if EventKind.TRANSPORT in kinds or EventKind.NCCL_ERROR in kinds:
+        wishes.append("NCCL_DEBUG=INFO from every rank, and the kernel log of the nodes (dmesg -T)")
+    if EventKind.STEP not in kinds and EventKind.PROGRESS not in kinds:
+        wishes.append(
+            "a line per step and phase (data, forward, save, evaluation) with the rank and the time it took"
+        )
+    return tuple(wishes[:2] if sure else wishes)

@@ -1,0 +1,98 @@
+"""Standard streams, colour and exit codes of the command line; nothing here knows a command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from shutil import get_terminal_size
+from typing import TextIO
+
+from typer import Abort, Context, Exit
+from typer.core import TyperGroup
+from typer.exceptions import TyperException
+
+from fsdpclassify.errors import FsdpClassifyError, UsageError
+
+DEBUG_VARIABLE = "FSDPCLASSIFY_DEBUG"
+OUR_FAULT = 70
+PIPED_WIDTH = 120
+
+
+class GuardedGroup(TyperGroup):
+    """A command group that turns errors into one line on stderr and the documented exit code."""
+
+    def invoke(self, ctx: Context) -> object:  # type: ignore[override]
+        """Run a command; only with `FSDPCLASSIFY_DEBUG` set does an unexpected error show its traceback."""
+        try:
+            return super().invoke(ctx)
+        except (TyperException, Exit, Abort):
+            raise
+        except FsdpClassifyError as error:
+            warn(str(error))
+            raise Exit(error.exit_code) from None
+        except BrokenPipeError:
+            silence(sys.stdout)
+            raise Exit(0) from None
+        except Exception as error:
+            if os.environ.get(DEBUG_VARIABLE):
+                raise
+            what = f"{type(error).__name__}: {error}"
+            warn(f"internal error: {what} (set {DEBUG_VARIABLE}=1 for the traceback)")
+            raise Exit(OUR_FAULT) from None
+
+
+def answer(text: str) -> None:
+    """Write the answer to stdout; a reader that went away (`| head`) is no error."""
+    stream = sys.stdout
+    try:
+        _tolerant(stream).write(text)
+        stream.flush()
+    except BrokenPipeError:
+        silence(stream)
+
+
+def warn(message: str) -> None:
+    """One line on stderr, with secrets masked and control characters escaped: messages may quote a log."""
+    from fsdpclassify.masking import mask_secrets
+    from fsdpclassify.report.wording import printable
+
+    try:
+        _tolerant(sys.stderr).write(f"fsdpclassify: {printable(mask_secrets(message))}\n")
+    except BrokenPipeError:
+        silence(sys.stderr)
+
+
+def silence(stream: TextIO) -> None:
+    """Point a stream's descriptor at nothing, so that the interpreter's own flush at exit cannot fail."""
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    except OSError:
+        return
+
+
+def _tolerant(stream: TextIO) -> TextIO:
+    # A path may hold bytes that are no text, and a terminal may speak an encoding without our signs.
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
+    return stream
+
+
+def terminal_style() -> tuple[int, bool]:
+    """Width in cells and whether colour is wanted: a terminal on stdout, and no `NO_COLOR`."""
+    to_terminal = sys.stdout.isatty()
+    colour = to_terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return get_terminal_size((PIPED_WIDTH, 24)).columns, colour
+
+
+@contextmanager
+def extra(name: str) -> Iterator[None]:
+    """Turn a missing optional dependency into a `UsageError` that names the pip line."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] == "fsdpclassify":
+            raise
+        raise UsageError(f"{error.name} is not installed: pip install 'fsdpclassify[{name}]'") from None

@@ -1,0 +1,148 @@
+"""Incident + model -> diagnosis: scores, verdict, initiating ranks, evidence, rivals, remedy, what to record next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from fsdpclassify.advice import alternatives, collect_next, remedy_for
+from fsdpclassify.catalogue import Catalogue
+from fsdpclassify.causes import CauseScorer, best_cause
+from fsdpclassify.decision import OTHER, UNDETERMINED, decide
+from fsdpclassify.encoder import Encoder
+from fsdpclassify.evidence import Weighed, render, weigh
+from fsdpclassify.features import LINE_FACTS, Features, extract
+from fsdpclassify.head import Head, facts_array
+from fsdpclassify.initiating import initiating_nodes, initiating_ranks
+from fsdpclassify.manifest import Manifest
+from fsdpclassify.records import Diagnosis, Incident, InputKind
+from fsdpclassify.structure import grounds
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+_READS_LIKE = 0.3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """What one bundle brings to a diagnosis; every part can be pickled."""
+
+    manifest: Manifest
+    encoder: Encoder
+    head: Head
+    causes: CauseScorer
+    catalogue: Catalogue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scored:
+    """An incident with what the model's inputs and outputs were."""
+
+    features: Features
+    vectors: NDArray[np.float32]
+    facts: NDArray[np.float32]
+    ledger: NDArray[np.float32]
+    probabilities: dict[str, float]
+    line_evidence: NDArray[np.float32]
+
+
+def score(model: Model, incident: Incident, kinds: Sequence[InputKind | None]) -> Scored:
+    """Run the model on one incident."""
+    import numpy as np
+
+    features = extract(incident, kinds)
+    vectors = model.encoder.encode(features.texts).reshape(len(features.texts), model.encoder.dimension)
+    facts = facts_array(features.facts, len(LINE_FACTS))
+    ledger = np.asarray(features.ledger, dtype=np.float32)
+    probabilities, evidence = model.head.run(vectors, facts, ledger)
+    return Scored(
+        features=features,
+        vectors=vectors,
+        facts=facts,
+        ledger=ledger,
+        probabilities={label: float(p) for label, p in zip(model.manifest.labels, probabilities, strict=True)},
+        line_evidence=evidence,
+    )
+
+
+def diagnose(
+    model: Model,
+    incident: Incident,
+    kinds: Sequence[InputKind | None],
+    paths: Sequence[str],
+    *,
+    mode: str,
+    mask: Callable[[str], str],
+) -> Diagnosis:
+    """The answer for one incident; `paths` are the labels of the sources, `mask` hides secrets in printed lines."""
+    scored = score(model, incident, kinds)
+    label = max(scored.probabilities, key=lambda k: scored.probabilities[k])
+    weighed = weigh(
+        incident, scored.features, scored.vectors, scored.facts, scored.ledger, scored.line_evidence,
+        lambda v, f, g: model.head.run(v, f, g)[0], model.manifest.labels, label,
+    )  # fmt: skip
+    verdict = decide(
+        scored.probabilities,
+        model.manifest.thresholds[mode],
+        evidence=_support(weighed, incident),
+        unlike=False,
+        minimum_evidence=model.manifest.out_of_scope.get("minimum_evidence", 0.0) if mode != "best-guess" else 0.0,
+    )
+    rows = [(w.row, w.weight) for w in weighed if w.row is not None]
+    scores = model.causes.score(scored.vectors)
+    cause = best_cause(label, rows, scores, model.catalogue)
+    sure = verdict.verdict != UNDETERMINED
+    shown_cause = cause if sure or label == OTHER else None
+    speaking = [scored.features.window[w.row] for w in weighed if w.row is not None and w.weight > 0 and w.why is None]
+    return Diagnosis(
+        verdict=verdict.verdict,
+        cause=None if shown_cause is None else model.catalogue.causes[shown_cause].id,
+        probability=verdict.probability,
+        probabilities=scored.probabilities,
+        model_label=verdict.model_label,
+        abstained_because=verdict.abstained_because,
+        collective=incident.collective,
+        world_size=incident.world_size,
+        initiating_ranks=initiating_ranks(label, incident, speaking) if sure else (),
+        initiating_nodes=initiating_nodes(label, incident) if sure else (),
+        waiting_ranks=incident.waiting,
+        failed_ranks=incident.failed,
+        evidence=render(weighed, paths, [_reason(w, scores, model.catalogue) for w in weighed], mask),
+        alternatives=alternatives(scored.probabilities, verdict.model_label, cause, model.catalogue),
+        remedy=remedy_for(shown_cause, model.catalogue) if sure else remedy_for(None, model.catalogue),
+        collect_next=collect_next(incident, sure=sure),
+        ledger=incident.ledger,
+    )
+
+
+def _support(weighed: Sequence[Weighed], incident: Incident) -> float:
+    """The weight of the strongest line, or 1 when a structural fact is printed that needs no wording."""
+    decisive = {
+        "shapes",
+        "behind",
+        "mismatch",
+        "early_error",
+        "early_kill",
+        "transport",
+        "peer_closed",
+        "barrier",
+        "hardware",
+    }
+    if any(g.name in decisive for g in grounds(incident)):
+        return 1.0
+    return max((w.weight for w in weighed), default=0.0)
+
+
+def _reason(weighed: Weighed, scores: NDArray[np.float32], catalogue: Catalogue) -> str:
+    """Why a line counts: the structural fact it shows, or the cause its text reads like."""
+    if weighed.why is not None:
+        return weighed.why
+    if weighed.row is not None:
+        members = catalogue.of_label(weighed.supports)
+        best = max(members, key=lambda i: float(scores[weighed.row][i]), default=None)
+        if best is not None and float(scores[weighed.row][best]) >= _READS_LIKE:
+            return f"reads like: {catalogue.causes[best].title[0].lower()}{catalogue.causes[best].title[1:]}"
+    return "speaks against it" if weighed.weight < 0 else "its wording, its place and who printed it"

@@ -1,0 +1,229 @@
+"""Labelled incidents and the reports about them -> figures: verdicts, ranks, evidence, calibration.
+
+What counts as right is decided in `evaluation_outcome`; here answers are only counted. Abstaining on
+a cause is a miss for recall and no false positive. Pure Python.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from fsdpclassify.evaluation_outcome import (
+    NO_TIMEOUT,
+    NOT_CAUSES,
+    UNDETERMINED,
+    Outcome,
+    as_conclusion,
+    judge,
+)
+from fsdpclassify.labelled import DETERMINABLE, LabelledIncident
+from fsdpclassify.records import Report
+
+CALIBRATION_BINS = 5
+_Z = 1.959963984540054  # 95 %
+_SMALLEST_PROBABILITY = 1e-12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Count:
+    """`hits` out of `total`, with the share and its 95 % Wilson interval (0 to 1 for no data)."""
+
+    hits: int
+    total: int
+
+    @property
+    def share(self) -> float:
+        """Hits as a share of the total; 0 for no data."""
+        return self.hits / self.total if self.total else 0.0
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Lower and upper end of the Wilson score interval."""
+        if not self.total:
+            return 0.0, 1.0
+        n, p = self.total, self.share
+        middle = (p + _Z * _Z / (2 * n)) / (1 + _Z * _Z / n)
+        half = _Z * math.sqrt(p * (1 - p) / n + _Z * _Z / (4 * n * n)) / (1 + _Z * _Z / n)
+        return max(0.0, middle - half), min(1.0, middle + half)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassFigures:
+    """Figures of one class under the strict rule; precision is `None` if it was never concluded."""
+
+    label: str
+    support: int
+    strict: Count
+    accepted: Count
+    precision: float | None
+    recall: float
+    f1: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationBin:
+    """First labels given with a probability from `low` to `high`: how many, how sure, how often right."""
+
+    low: float
+    high: float
+    count: int
+    mean_probability: float
+    right: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Overall:
+    """Verdicts of a set of incidents."""
+
+    strict: Count
+    accepted: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """All figures. `macro_*` average the causes that occur; `unseen` leaves out what the model learned from.
+
+    `abstained` counts abstentions among incidents with a cause, `named_right` the accepted among all
+    causes named. `brier` sums squared errors over the labels (0 best, 2 worst), `log_loss` is in nats;
+    both over incidents whose label the model knows, and `None` where there are none.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    overall: Overall
+    unseen: Overall
+    causes: Overall
+    classes: tuple[ClassFigures, ...]
+    macro_precision: float
+    macro_recall: float
+    macro_f1: float
+    by_determinable: dict[str, Overall]
+    abstained: Count
+    named_right: Count
+    no_timeout_found: Count
+    incident_missed: Count
+    ranks_exact: Count
+    ranks_wrong: Count
+    waiting_exact: Count
+    evidence_hit: Count
+    fatal_hit: Count
+    brier: float | None
+    log_loss: float | None
+    calibration: tuple[CalibrationBin, ...]
+    confusion: dict[str, dict[str, int]]
+
+
+def evaluate_reports(
+    incidents: Sequence[LabelledIncident], reports: Sequence[Report], *, seen: frozenset[str] = frozenset()
+) -> Evaluation:
+    """Judge `reports[i]` by `incidents[i]`; `seen` holds the content hashes that the model was trained on.
+
+    Raises `ValueError` if the two differ in length.
+    """
+    pairs = zip(incidents, reports, strict=True)
+    return summarise([judge(incident, report, seen=seen) for incident, report in pairs])
+
+
+def summarise(outcomes: Sequence[Outcome]) -> Evaluation:
+    """All figures of a set of judged incidents."""
+    causes = [o for o in outcomes if o.label not in NOT_CAUSES]
+    classes = _classes(outcomes)
+    shown = [figures for figures in classes if figures.label not in NOT_CAUSES and figures.support]
+    return Evaluation(
+        outcomes=tuple(outcomes),
+        overall=_overall(outcomes),
+        unseen=_overall([o for o in outcomes if not o.seen]),
+        causes=_overall(causes),
+        classes=classes,
+        macro_precision=_mean([figures.precision or 0.0 for figures in shown]) or 0.0,
+        macro_recall=_mean([figures.recall for figures in shown]) or 0.0,
+        macro_f1=_mean([figures.f1 for figures in shown]) or 0.0,
+        by_determinable={key: _overall([o for o in outcomes if o.determinable == key]) for key in DETERMINABLE},
+        abstained=_count(o.conclusion == UNDETERMINED for o in causes),
+        named_right=_count(o.accepted for o in outcomes if o.conclusion not in NOT_CAUSES),
+        no_timeout_found=_count(o.conclusion == NO_TIMEOUT for o in outcomes if o.label == NO_TIMEOUT),
+        incident_missed=_count(o.conclusion == NO_TIMEOUT for o in outcomes if o.label != NO_TIMEOUT),
+        ranks_exact=_known(outcomes, lambda o: o.ranks_exact),
+        ranks_wrong=_known(outcomes, lambda o: o.ranks_wrong),
+        waiting_exact=_known(outcomes, lambda o: o.waiting_exact),
+        evidence_hit=_known(outcomes, lambda o: o.evidence_hit),
+        fatal_hit=_known(outcomes, lambda o: o.fatal_hit),
+        brier=_mean([o.brier for o in outcomes if o.brier is not None]),
+        log_loss=_mean([-math.log(max(p, _SMALLEST_PROBABILITY)) for p in _truths(outcomes)]),
+        calibration=_calibration(outcomes),
+        confusion=_confusion(outcomes),
+    )
+
+
+def _truths(outcomes: Sequence[Outcome]) -> list[float]:
+    return [o.truth_probability for o in outcomes if o.truth_probability is not None]
+
+
+def _count(answers: Iterable[bool]) -> Count:
+    given = list(answers)
+    return Count(hits=sum(given), total=len(given))
+
+
+def _known(outcomes: Sequence[Outcome], question: Callable[[Outcome], bool | None]) -> Count:
+    return _count(answer for answer in map(question, outcomes) if answer is not None)
+
+
+def _overall(outcomes: Sequence[Outcome]) -> Overall:
+    return Overall(strict=_count(o.strict for o in outcomes), accepted=_count(o.accepted for o in outcomes))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _classes(outcomes: Sequence[Outcome]) -> tuple[ClassFigures, ...]:
+    labels = {as_conclusion(o.label) for o in outcomes} | {o.conclusion for o in outcomes}
+    # Causes in alphabetical order, then the two outcomes that are no causes.
+    ordered = sorted(labels, key=lambda name: (name in NOT_CAUSES, name))
+    return tuple(_figures(label, outcomes) for label in ordered)
+
+
+def _figures(label: str, outcomes: Sequence[Outcome]) -> ClassFigures:
+    truth = [o for o in outcomes if as_conclusion(o.label) == label]
+    concluded = sum(o.conclusion == label for o in outcomes)
+    right = sum(o.strict for o in truth)
+    precision = right / concluded if concluded else None
+    recall = right / len(truth) if truth else 0.0
+    total = (precision or 0.0) + recall
+    return ClassFigures(
+        label=label,
+        support=len(truth),
+        strict=Count(hits=right, total=len(truth)),
+        accepted=_count(o.accepted for o in truth),
+        precision=precision,
+        recall=recall,
+        f1=2 * (precision or 0.0) * recall / total if total else 0.0,
+    )
+
+
+def _calibration(outcomes: Sequence[Outcome]) -> tuple[CalibrationBin, ...]:
+    """Bins of equal width over the probability of the model's first label; empty ones are left out."""
+    bins: dict[int, list[tuple[float, bool]]] = {}
+    for o in outcomes:
+        if o.probability is not None and o.truth_probability is not None:
+            place = min(int(o.probability * CALIBRATION_BINS), CALIBRATION_BINS - 1)
+            bins.setdefault(place, []).append((o.probability, o.model_label == o.label))
+    return tuple(
+        CalibrationBin(
+            low=place / CALIBRATION_BINS,
+            high=(place + 1) / CALIBRATION_BINS,
+            count=len(pairs),
+            mean_probability=_mean([probability for probability, _ in pairs]) or 0.0,
+            right=_mean([float(right) for _, right in pairs]) or 0.0,
+        )
+        for place, pairs in sorted(bins.items())
+    )
+
+
+def _confusion(outcomes: Sequence[Outcome]) -> dict[str, dict[str, int]]:
+    rows: dict[str, Counter[str]] = {}
+    for o in outcomes:
+        rows.setdefault(o.label, Counter())[o.conclusion] += 1
+    return {label: dict(sorted(row.items())) for label, row in sorted(rows.items())}

@@ -1,0 +1,242 @@
+"""Events -> incidents: what was detected, when the wait began, and which attempt it belongs to.
+
+An incident is an episode in which a rank of a training run is shown waiting in, or thrown out of, a
+collective because of a peer or the transport. Logs whose only distributed job is an inference
+server hold none, whatever they print.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from fsdpclassify.ledger import build_ledger, world_size
+from fsdpclassify.meaning import meaning_of
+from fsdpclassify.records import DETECTIONS, Collective, Event, EventKind, Incident, InputKind, Line
+from fsdpclassify.roles import failed_ranks, missing_ranks, waiting_ranks
+
+#: Progress this many seconds after a detection belongs to a new episode, not to lines printed late.
+_SETTLE_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Episode:
+    """The detections of one incident and all events of its attempt."""
+
+    detections: tuple[Event, ...]
+    events: tuple[Event, ...]
+
+
+def find_incidents(
+    lines: Sequence[Line], events: Sequence[Event], *, kinds: Sequence[InputKind | None], hung: bool, dated: bool
+) -> list[Incident]:
+    """Incidents in time order (input order without clocks); `kinds` tells for each source what it is."""
+    order = _Order(lines)
+    detections = sorted(_detections(lines, events, kinds), key=order.key)
+    if not detections and hung:
+        detections = _stated_hang(lines, kinds)
+    episodes = _episodes(detections, events, order)
+    found = [_assemble(e, lines, dated) for e in episodes]
+    return [_bounded(x, i, episodes) for i, x in enumerate(found)]
+
+
+def _bounded(incident: Incident, index: int, episodes: Sequence[Episode]) -> Incident:
+    """The incident with the lines of each file that lie between the neighbouring episodes."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for other in episodes[:index]:
+        for e in other.detections:
+            first[e.line.source] = max(first.get(e.line.source, 0), e.line.number + 1)
+    for other in episodes[index + 1 :]:
+        for e in other.detections:
+            last[e.line.source] = min(last.get(e.line.source, 1 << 60), e.line.number - 1)
+    return replace(incident, first_line=first, last_line=last)
+
+
+class _Order:
+    """Clock order where every source is stamped, input order otherwise."""
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self._index = {id(line): i for i, line in enumerate(lines)}
+        self._clocked = {line.source for line in lines if line.stamped}
+        sources = {line.source for line in lines}
+        self.by_clock = bool(sources) and sources == self._clocked
+
+    def key(self, event: Event) -> tuple[float, int]:
+        position = self.position(event.line)
+        return (event.time or 0.0, position) if self.by_clock else (0.0, position)
+
+    def position(self, line: Line) -> int:
+        return self._index.get(id(line), 0)
+
+
+def _detections(lines: Sequence[Line], events: Sequence[Event], kinds: Sequence[InputKind | None]) -> list[Event]:
+    served = _serving_sources(events)
+    crashed = {e.line.source for e in events if e.kind is EventKind.ERROR and e.name == "cuda_error"}
+    found = []
+    for event in events:
+        if event.line.source in served or (
+            kinds[event.line.source] is InputKind.SYSTEM and event.kind is not EventKind.STACK_WAIT
+        ):
+            continue
+        if event.kind is EventKind.WATCHDOG_ABORT and event.line.source in crashed:
+            continue
+        if is_detection(event):
+            found.append(event)
+    return found or _silent_device_wait(lines, events, kinds)
+
+
+def is_detection(event: Event) -> bool:
+    """Whether this event alone shows a rank waiting or losing its peer."""
+    if event.kind is EventKind.NOTIFIED or event.kind is EventKind.DUMPING:
+        return event.detail == "states_timeout"
+    if event.kind is EventKind.TRANSPORT and event.name == "ib_flush":
+        return True
+    return event.kind in DETECTIONS
+
+
+def _serving_sources(events: Sequence[Event]) -> set[int]:
+    """Sources of an inference server's job: all that show no training, if one shows a server.
+
+    Where no file shows training, the server is the only job, and the files of its other ranks are its own.
+    """
+    servers = {e.line.source for e in events if e.kind is EventKind.SERVER}
+    training = {e.line.source for e in events if e.kind is EventKind.TRAINER}
+    if servers and not training:
+        return {e.line.source for e in events}
+    return servers - training
+
+
+def _silent_device_wait(
+    lines: Sequence[Line], events: Sequence[Event], kinds: Sequence[InputKind | None]
+) -> list[Event]:
+    """DMA faults of the GPUs beside a run whose log ends right after communicator set-up.
+
+    Peer-to-peer copies that the IOMMU rejects never complete and print nothing: the system log is
+    the only witness, and with a run log that stops there it shows ranks standing in a collective.
+    """
+    faults = [e for e in events if e.kind is EventKind.HARDWARE and e.name == "iommu"]
+    ready = [e for e in events if e.kind is EventKind.RANK_MAP and e.name == "init_complete"]
+    if not faults or not ready:
+        return []
+    last = ready[-1].line
+    after = [line for line in lines if line.source == last.source and line.number > last.number]
+    progressed = any(e.kind in (EventKind.STEP, EventKind.PROGRESS) and e.line in after for e in events)
+    if progressed or kinds[last.source] is InputKind.SYSTEM:
+        return []
+    return [replace(ready[-1], kind=EventKind.STATED_HANG, name="device_wait")]
+
+
+def _stated_hang(lines: Sequence[Line], kinds: Sequence[InputKind | None]) -> list[Event]:
+    logs = [line for line in lines if kinds[line.source] is not InputKind.SYSTEM and line.body]
+    if not logs:
+        return []
+    last = max(logs, key=lambda line: line.time if line.time is not None else 0.0)
+    last = logs[-1] if last.time is None else last
+    return [Event(kind=EventKind.STATED_HANG, line=last, rank=None, time=last.time, name="stated")]
+
+
+def _episodes(detections: Sequence[Event], events: Sequence[Event], order: _Order) -> list[Episode]:
+    groups: list[list[Event]] = []
+    for event in detections:
+        if groups and not _progress_between(groups[-1], event, events, order):
+            groups[-1].append(event)
+        else:
+            groups.append([event])
+    return [
+        Episode(detections=tuple(g), events=tuple(_events_of(g, i, groups, events, order)))
+        for i, g in enumerate(groups)
+    ]
+
+
+def _progress_between(group: Sequence[Event], event: Event, events: Sequence[Event], order: _Order) -> bool:
+    """Whether some rank shows a new step, or the launcher a restart, after the group's last detection."""
+    last = group[-1]
+    lo, hi = order.key(last), order.key(event)
+    if hi <= lo:
+        return False
+    best = max((e.step for e in events if e.kind in _STEPS and e.step is not None and order.key(e) <= lo), default=-1)
+    for e in events:
+        if not lo < order.key(e) < hi:
+            continue
+        if not order.by_clock and e.line.source != last.line.source:
+            continue  # without clocks, only the order within one file means anything
+        if e.kind is EventKind.ATTEMPT:
+            return True
+        late = order.by_clock and (e.time or 0.0) < (last.time or 0.0) + _SETTLE_S
+        if e.kind is EventKind.STEP and e.step is not None and e.step > best and not late:
+            return True
+    return False
+
+
+_STEPS = (EventKind.STEP, EventKind.PROGRESS)
+
+
+def _events_of(
+    group: Sequence[Event], index: int, groups: Sequence[Sequence[Event]], events: Sequence[Event], order: _Order
+) -> list[Event]:
+    """All events of the attempt: after the previous episode's last detection, before the next one's first."""
+    lo = order.key(groups[index - 1][-1]) if index else (float("-inf"), -1)
+    hi = order.key(groups[index + 1][0]) if index + 1 < len(groups) else (float("inf"), 1 << 60)
+    stated = [e for e in group if e.kind is EventKind.STATED_HANG]
+    return [e for e in events if lo < order.key(e) < hi] + stated
+
+
+def _assemble(episode: Episode, lines: Sequence[Line], dated: bool) -> Incident:
+    detection = episode.detections[0]
+    onset = _onset(episode.detections)
+    world = world_size(episode.events)
+    waiting = waiting_ranks(episode.events)
+    failed = failed_ranks(episode.events, detection, onset, waiting)
+    missing = missing_ranks(episode.events, waiting, world)
+    return Incident(
+        detection=detection,
+        events=episode.events,
+        lines=tuple(lines),
+        collective=_collective(episode, onset, dated),
+        onset=onset,
+        world_size=world,
+        waiting=waiting,
+        failed=failed,
+        missing=missing,
+        ledger=build_ledger(episode.events, lines, waiting=waiting, failed=failed, missing=missing),
+        nodes=tuple(sorted({e.line.node for e in episode.events if e.line.node})),
+    )
+
+
+def _onset(detections: Sequence[Event]) -> float | None:
+    """When the wait began: the earliest `log time - ran for` among the stamped detections."""
+    starts = [
+        e.time - (e.elapsed_s or 0.0) for e in detections if e.time is not None and e.line.stamped and e.elapsed_s
+    ]
+    return min(starts) if starts else None
+
+
+def _collective(episode: Episode, onset: float | None, dated: bool) -> Collective | None:
+    timed = [e for e in episode.detections if e.op or e.seq is not None] or [
+        e for e in episode.events if e.kind in (EventKind.STATUS, EventKind.JOINED) and (e.op or e.seq is not None)
+    ]
+    first = timed[0] if timed else episode.detections[0]
+    timeout = next((e.timeout_s for e in episode.detections if e.timeout_s), None)
+    if not timed and timeout is None and episode.detections[0].time is None:
+        return None
+    return Collective(
+        op=first.op,
+        meaning=meaning_of(first.op, first.numel_in),
+        group=_group(first, episode.events),
+        seq=first.seq,
+        timeout_s=timeout,
+        onset=onset,
+        detected=episode.detections[0].time,
+        dated=dated and episode.detections[0].line.stamped,
+    )
+
+
+def _group(first: Event, events: Sequence[Event]) -> str | None:
+    """The group of the timed-out work; before torch 2.14 only the rank's status line names it."""
+    if first.group:
+        return first.group
+    for e in events:
+        if e.kind is EventKind.STATUS and e.rank == first.rank and e.seq == first.seq and e.group:
+            return e.group
+    return None

@@ -1,0 +1,126 @@
+"""Which ranks started it: the ones that left the common schedule, came late or failed; [] when the log cannot tell.
+
+The rank that prints a timeout waited; the printer of a transport error is not guilty. Output that only
+a main process writes counts as rank 0 unless rank 0 is shown waiting (design §4).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from fsdpclassify.records import Event, EventKind, Incident
+from fsdpclassify.roles import is_early_failure
+from fsdpclassify.window import WindowLine
+
+#: Groups of ranks that one launcher signals are whole nodes of this many ranks at least.
+_NODE = 2
+_LOOP_END_SIZE = 16
+
+
+def initiating_ranks(label: str, incident: Incident, evidence: Sequence[WindowLine]) -> tuple[int, ...]:
+    """Global ranks, ascending. `evidence` holds the lines that speak for `label`, strongest first."""
+    if label == "rank_failure":
+        return incident.failed or _signalled_node(incident) or _lone_missing(incident)
+    if label == "fabric_congestion":
+        return ()
+    if label == "desync":
+        return _odd_ones(incident) or incident.missing or _speaker(incident, evidence)
+    return _stage_ends(incident, label) or incident.missing or _speaker(incident, evidence)
+
+
+def initiating_nodes(label: str, incident: Incident) -> tuple[str, ...]:
+    """Nodes alone at fault: those of failed ranks. A transport fault names none unless one end is shown."""
+    if label != "rank_failure":
+        return ()
+    return tuple(sorted({r.node for r in incident.ledger if r.rank in incident.failed and r.node}))
+
+
+def _lone_missing(incident: Incident) -> tuple[int, ...]:
+    return incident.missing if len(incident.missing) == 1 else ()
+
+
+def _speaker(incident: Incident, evidence: Sequence[WindowLine]) -> tuple[int, ...]:
+    """The rank that printed the strongest evidence, if it is not itself waiting."""
+    for row in evidence:
+        if row.system:
+            continue
+        if row.rank is not None:
+            return () if row.rank in incident.waiting else (row.rank,)
+        if row.line.unprefixed and 0 not in incident.waiting and not row.is_detection:
+            return (0,)
+        return ()
+    return ()
+
+
+def _signalled_node(incident: Incident) -> tuple[int, ...]:
+    """The block of ranks of a node whose launcher was stopped, when the waiting ranks fill all other blocks.
+
+    A launcher prints one "closing signal" line for each of its processes and no ranks; with k processes a
+    node and blocks of k consecutive ranks the absent block is the stopped node.
+    """
+    closed: dict[int, int] = defaultdict(int)
+    for e in incident.events:
+        if e.name == "peer_terminated" and e.line.time is not None and is_early_failure_source(e, incident):
+            closed[e.line.source] += 1
+    if len(closed) != 1 or not incident.waiting:
+        return ()
+    size = next(iter(closed.values()))
+    blocks = {r // size for r in incident.waiting} if size >= _NODE else set()
+    absent = set(range(max(blocks, default=0) + 1)) - blocks
+    full = all(b * size + i in incident.waiting for b in blocks for i in range(size))
+    if not full or len(absent) != 1:
+        return ()
+    start = absent.pop() * size
+    return tuple(range(start, start + size))
+
+
+def is_early_failure_source(event: Event, incident: Incident) -> bool:
+    """Whether the launcher that printed `event` shows a stop of its own before the wait was given up."""
+    return any(
+        e.line.source == event.line.source
+        and e.kind is EventKind.SIGNAL
+        and e.name != "peer_terminated"
+        and is_early_failure(e, incident.detection, incident.onset)
+        for e in incident.events
+    )
+
+
+def _odd_ones(incident: Incident) -> tuple[int, ...]:
+    """The minority at the stuck number, or the rank that left the loop; () for two equal sides."""
+    for e in incident.events:
+        if e.kind is EventKind.MISMATCH and e.rank is not None and e.peer is not None:
+            return _fingerprint_side(e)
+    first: dict[int, Event] = {}
+    for e in incident.events:
+        if e.kind is EventKind.TIMEOUT and e.rank is not None and e.op:
+            first.setdefault(e.rank, e)
+    if len(first) < 2:
+        return ()
+    shapes = Counter((e.op, e.numel_in) for e in first.values())
+    if len(shapes) == 2 and min(shapes.values()) != max(shapes.values()):
+        rare = min(shapes, key=lambda k: shapes[k])
+        return tuple(sorted(r for r, e in first.items() if (e.op, e.numel_in) == rare))
+    return _left_the_loop(first) if len(shapes) == 2 else ()
+
+
+def _fingerprint_side(event: Event) -> tuple[int, ...]:
+    """Of two fingerprints with different numbers, the rank that is far behind took another path."""
+    return (event.peer,) if event.peer is not None and event.detail and "seq" in event.detail else ()
+
+
+def _left_the_loop(first: dict[int, Event]) -> tuple[int, ...]:
+    """One side in a tiny all-reduce of another operation: it has left the loop that the other side is still in."""
+    ops = {e.op for e in first.values()}
+    if len(ops) != 2:
+        return ()
+    tiny = [r for r, e in first.items() if e.op == "ALLREDUCE" and (e.numel_in or 0) <= _LOOP_END_SIZE]
+    return tuple(sorted(tiny)) if tiny and len(tiny) < len(first) else ()
+
+
+def _stage_ends(incident: Incident, label: str) -> tuple[int, ...]:
+    """Uneven shards: the ranks whose device stood idle while all others were busy."""
+    if label != "uneven_sharding":
+        return ()
+    idle = [e for e in incident.events if e.kind is EventKind.MEMORY and e.name == "idle" and e.rank is not None]
+    return tuple(sorted({e.rank for e in idle if e.rank is not None}))

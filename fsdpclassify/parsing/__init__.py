@@ -1,0 +1,108 @@
+"""Lines -> events: every dialect file brings rules, this module runs them over peeled lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+from fsdpclassify.parsing import c10d, context, failures, gloo, launchers, nccl, progress, serving
+from fsdpclassify.parsing.prefixes import read_lines
+from fsdpclassify.parsing.reports import with_report_exits
+from fsdpclassify.parsing.rule import Rule
+from fsdpclassify.records import DETECTIONS, Event, EventKind, Line
+
+__all__ = ["RULES", "Rule", "parse", "read_lines"]
+
+RULES: tuple[Rule, ...] = (
+    *c10d.RULES,
+    *nccl.RULES,
+    *gloo.RULES,
+    *launchers.RULES,
+    *failures.RULES,
+    *progress.RULES,
+    *context.RULES,
+    *serving.RULES,
+)
+_GATES = tuple((re.compile(rule.anchor), rule) for rule in RULES)
+#: How many following lines a wrapped message may go on for.
+_JOIN = 2
+#: A longer line is machine output pasted whole; what matters in it lies near either end.
+_SEARCHED = 16_384
+_MATCHES = 8
+#: Lines that differ in their digits alone have the same candidates: anchors hold no fixed digit.
+_DIGITS = str.maketrans("123456789", "000000000")
+_SHAPES, _SHAPE = 50_000, 400
+#: What a file shows by its first such line it need not show again.
+_ONCE = frozenset({EventKind.TRAINER, EventKind.SERVER})
+
+
+def parse(lines: Sequence[Line]) -> list[Event]:
+    """Every event of `lines`, in their order. A line that makes a detection makes no plain error as well."""
+    events: list[Event] = []
+    candidates = _Candidates()
+    once: set[tuple[int, int | None, EventKind]] = set()
+    for index, line in enumerate(lines):
+        for event in _events_of(candidates.of(line.text), lines, index, line):
+            if event.kind in _ONCE:
+                key = (line.source, event.rank, event.kind)
+                if key in once:
+                    continue
+                once.add(key)
+            events.append(event)
+    return with_report_exits(events)
+
+
+class _Candidates:
+    """Which rules' anchors a text holds, remembered by the text's shape."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, tuple[Rule, ...]] = {}
+
+    def of(self, text: str) -> tuple[Rule, ...]:
+        """The rules whose anchor occurs in `text`."""
+        if len(text) > _SHAPE:
+            return self._search(text[: 4 * _SEARCHED])
+        shape = text.translate(_DIGITS)
+        known = self._known.get(shape)
+        if known is None:
+            known = self._search(shape)
+            if len(self._known) < _SHAPES:
+                self._known[shape] = known
+        return known
+
+    def _search(self, text: str) -> tuple[Rule, ...]:
+        return tuple(rule for gate, rule in _GATES if gate.search(text))
+
+
+def _events_of(rules: Iterable[Rule], lines: Sequence[Line], index: int, line: Line) -> list[Event]:
+    found: list[Event] = []
+    for rule in rules:
+        found.extend(_apply(rule, lines, index, line))
+    if len(found) > 1 and any(e.kind in DETECTIONS for e in found):
+        found = [e for e in found if e.kind is not EventKind.ERROR]
+    return found
+
+
+def _apply(rule: Rule, lines: Sequence[Line], index: int, line: Line) -> Iterable[Event]:
+    body = line.body if len(line.body) <= 2 * _SEARCHED else f"{line.body[:_SEARCHED]} {line.body[-_SEARCHED:]}"
+    matches = list(islice(rule.pattern.finditer(body), _MATCHES))
+    if not matches and rule.joins:
+        match = _joined(rule, lines, index, line)
+        matches = [match] if match else []
+    for match in matches:
+        yield from rule.build(match, line)
+
+
+def _joined(rule: Rule, lines: Sequence[Line], index: int, line: Line) -> re.Match[str] | None:
+    """The rule's match when the message was wrapped at a terminal width into the next lines."""
+    text = line.body[-_SEARCHED:]
+    for follower in lines[index + 1 : index + 1 + _JOIN]:
+        if follower.source != line.source:
+            break
+        for glue in ("", " "):
+            match = rule.pattern.search((text + glue + follower.text[:_SEARCHED].strip())[: 2 * _SEARCHED])
+            if match:
+                return match
+        text += follower.text[:_SEARCHED].strip()
+    return None

@@ -1,0 +1,63 @@
+"""What else the log states: the world size, stacks that stand in a collective, the phrases that state a hang."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from fsdpclassify.parsing.rule import Rule, event, simple
+from fsdpclassify.records import Event, EventKind, Line
+
+_WORLD = re.compile(
+    r"(?:\bworld[_ ]size['\"]?\W{1,3}|WORLD_SIZE=|Starting with |distributed_world_size\W{1,3}|, size: |MEMBER: \d+/|num_processes['\"]?\W{1,3})(?P<total>\d{1,6})\b"
+)
+_COLLECTIVE_FRAME = (
+    r"(?:\bbarrier|all_reduce|all_gather\w*|reduce_scatter\w*|broadcast\w*|wait_for_everyone|all_to_all\w*)"
+    r" \((?:[\w./-]*/)?(?:torch/distributed/|accelerate/)"
+)
+_PHRASES = re.compile(
+    r"AllGather timed out waiting for work on rank (?P<r1>\d+)|FSDP forward pass hangs at param all-gather: wait\(\) never completes on rank (?P<r2>\d+)"
+    r"|(?P<p3>NCCL timeout error during FSDP parameter shard collection)"
+    r"|(?P<p4>FSDP reduce_scatter backward hook timed out waiting for gradient sync)",
+    re.IGNORECASE,
+)
+
+
+def _phrase(match: re.Match[str], line: Line) -> Iterable[Event]:
+    gather = match["p4"] is None
+    yield event(
+        EventKind.PHRASE,
+        line,
+        rank=match["r1"] or match["r2"] or line.rank,
+        op="_ALLGATHER_BASE" if gather else "_REDUCE_SCATTER_BASE",
+    )
+
+
+RULES = (
+    Rule(
+        name="world_size",
+        anchor=r"orld[_ ]size|WORLD_SIZE=|Starting with |, size: |MEMBER: |num_processes",
+        pattern=_WORLD,
+        build=simple(EventKind.WORLD, name="declared"),
+    ),
+    Rule(
+        name="stack_in_collective",
+        anchor=r"torch/distributed/|accelerate/",
+        pattern=re.compile(_COLLECTIVE_FRAME),
+        build=simple(EventKind.STACK_WAIT),
+        detection=True,
+    ),
+    Rule(
+        name="phrase",
+        anchor=r"timed out waiting for|hangs at param all-gather|parameter shard collection",
+        pattern=_PHRASES,
+        build=_phrase,
+        detection=True,
+    ),
+    Rule(
+        name="zero_memory",
+        anchor=r"CUDA memory 0 bytes",
+        pattern=re.compile(r"[Rr]ank (?P<rank>\d+) shows CUDA memory 0 bytes allocated"),
+        build=simple(EventKind.MEMORY, name="gpu_empty"),
+    ),
+)

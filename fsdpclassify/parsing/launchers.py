@@ -1,0 +1,123 @@
+"""Launchers and schedulers: exits, signals, node loss, restarts (torchrun, Slurm, mpirun, Ray, DeepSpeed, Kubernetes)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from fsdpclassify.parsing.rule import Rule, event, simple
+from fsdpclassify.records import Event, EventKind, Line
+
+_SIGNALS = {"Killed": -9, "Terminated": -15, "Out Of Memory": -9, "Aborted": -6, "Segmentation fault": -11, "Bus error": -7, "Hangup": -1}
+
+
+def _slurm_exit(match: re.Match[str], line: Line) -> Iterable[Event]:
+    what = match["what"]
+    code = int(match["code"]) if match["code"] else next((v for k, v in _SIGNALS.items() if what.startswith(k)), None)
+    yield event(EventKind.EXIT, line, rank=None, code=code, name="srun", detail=f"{match['node']}: task {match['tasks']}: {what}")
+
+
+def _elastic(match: re.Match[str], line: Line) -> Iterable[Event]:
+    yield event(EventKind.EXIT, line, rank=None, code=match["code"], local_rank=match["local"], name="elastic")
+
+
+_REPORT_RANK = re.compile(r"^\s*rank +: (?P<rank>\d+) \(local_rank: (?P<local_rank>\d+)\)")
+_REPORT_CODE = re.compile(r"^\s*exitcode +: (?P<code>-?\d+) ?\(pid: \d+\)")
+_REPORT_TIME = re.compile(r"^\s*time +: (?P<detail>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)")
+
+_MPI = re.compile(r"(?:mpirun|prterun) noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<node>\S+) exited on signal (?P<code>\d+)")
+
+
+def _mpi(match: re.Match[str], line: Line) -> Iterable[Event]:
+    yield event(EventKind.EXIT, line, rank=match["rank"], code=-int(match["code"]), name="mpirun", detail=match["node"])
+
+
+_LOSS = (
+    r"DUE TO (?P<why>PREEMPTION|NODE FAILURE|TIME LIMIT)|Node failure on (?P<node>\S+)|Nodes \S+ not responding, setting DOWN|unexpectedly rebooted"
+    r"|has been marked dead because the detector|PreemptionWatcher: preemption detected|Spot ITN received|compute\.instances\.preempted"
+    r"|has lost communication with a remote daemon|Received (?P<sig>\d+) death signal, shutting down workers|got signal: (?P<sig2>\d+)\b"
+)
+
+
+def _loss(match: re.Match[str], line: Line) -> Iterable[Event]:
+    signal = match["sig"] or match["sig2"]
+    name = {"TIME LIMIT": "time_limit", "PREEMPTION": "preemption", "NODE FAILURE": "node_loss"}.get(match["why"] or "", "node_loss")
+    yield event(EventKind.SIGNAL, line, code=signal, name="agent_signal" if signal else name, detail=match[0][:120])
+
+
+RULES = (
+    Rule(
+        name="elastic_exit",
+        anchor=r"failed \(exitcode: ",
+        pattern=re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+)"),
+        build=_elastic,
+    ),
+    Rule(
+        name="elastic_report_rank",
+        anchor=r"rank +: \d",
+        pattern=_REPORT_RANK,
+        build=simple(EventKind.RANK_MAP, name="report_rank"),
+    ),
+    Rule(name="elastic_report_code", anchor=r"exitcode +: ", pattern=_REPORT_CODE, build=simple(EventKind.RANK_MAP, name="report_code")),
+    Rule(name="elastic_report_time", anchor=r"time +: \d", pattern=_REPORT_TIME, build=simple(EventKind.RANK_MAP, name="report_time")),
+    Rule(
+        name="elastic_sigterm",
+        anchor=r"closing signal SIG",
+        pattern=re.compile(r"Sending process \d+ closing signal (?P<detail>SIG\w+)"),
+        build=simple(EventKind.SIGNAL, name="peer_terminated"),
+    ),
+    Rule(
+        name="srun_exit",
+        anchor=r"srun: error: ",
+        pattern=re.compile(
+            r"srun: error: (?P<node>[\w.-]+): tasks? (?P<tasks>[\d,-]+): (?P<what>Exited with exit code (?P<code>\d+)|[A-Z][\w ]+)"
+        ),
+        build=_slurm_exit,
+    ),
+    Rule(name="mpirun_exit", anchor=r"noticed that process rank", pattern=_MPI, build=_mpi),
+    Rule(
+        name="node_or_job_lost",
+        anchor=r"DUE TO |Node failure on|setting DOWN|unexpectedly rebooted|marked dead because|preemption detected|Spot ITN|instances\.preempted|lost communication with|death signal|got signal: ",
+        pattern=re.compile(_LOSS),
+        build=_loss,
+    ),
+    Rule(
+        name="oom_event",
+        anchor=r"oom[_-]kill|OOM Killed|OOMKilled|Out Of Memory \(OOM\)|SystemOOM|ut of memory: Kill|running low on memory",
+        pattern=re.compile(
+            r"(?P<detail>oom[_-]kill event|OOM Killed|OOMKilled|Out Of Memory \(OOM\)|SystemOOM|[Oo]ut of memory: Kill(?:ed)? process \d+|"
+            r"oom-kill:constraint|node running low on memory)"
+        ),
+        build=simple(EventKind.KILL),
+    ),
+    Rule(
+        name="actor_died",
+        anchor=r"worker process has died|ActorDiedError|WorkerCrashedError|actor died unexpectedly",
+        pattern=re.compile(r"(?P<detail>worker process has died|ActorDiedError|WorkerCrashedError|actor died unexpectedly)"),
+        build=simple(EventKind.EXIT, name="ray_actor"),
+    ),
+    Rule(
+        name="deepspeed_exit",
+        anchor=r"exits with return code = ",
+        pattern=re.compile(r"(?:--local_rank=(?P<local_rank>\d+)[^\n]{0,200})?exits with return code = (?P<code>-?\d+)"),
+        build=simple(EventKind.EXIT, name="deepspeed"),
+    ),
+    Rule(
+        name="lightning_child",
+        anchor=r"Child process with PID",
+        pattern=re.compile(r"(?:\[rank: (?P<rank>\d+)\] )?Child process with PID \d+ terminated with code (?P<code>-?\d+)"),
+        build=simple(EventKind.EXIT, name="lightning"),
+    ),
+    Rule(
+        name="shell_core",
+        anchor=r"\(core dumped\)|^Killed$|Segmentation fault",
+        pattern=re.compile(r"(?P<detail>(?:Aborted|Segmentation fault|Bus error|Killed)(?: +\(core dumped\)))|^(?P<name>Killed)$"),
+        build=simple(EventKind.EXIT),
+    ),
+    Rule(
+        name="attempt",
+        anchor=r"will restart worker group|attempts left|Restarting worker group|requeing job|Restarting training attempt",
+        pattern=re.compile(r"(?P<detail>will restart worker group|Restarting worker group|requeing job|\d+/\d+ attempts left)"),
+        build=simple(EventKind.ATTEMPT),
+    ),
+)

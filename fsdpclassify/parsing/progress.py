@@ -1,0 +1,90 @@
+"""Steps, step times and progress bars: what shows that a rank was alive and how far it got."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from fsdpclassify.parsing.rule import Rule, event, simple
+from fsdpclassify.records import Event, EventKind, Line
+
+_BAR = re.compile(
+    r"(?P<name>[^|\r\n]{0,80}?):? *(?P<pct>\d{1,3})%\|[^|]{0,200}\| *(?P<step>[\d,.]+[kMG]?)/(?P<total>[\d,.]+[kMG]?) "
+    r"\[(?P<spent>[\d:]+)<(?P<left>[\d:?]+)(?:, *(?P<rate>[\d.]+|\?) ?(?P<unit>[\w ]{1,20}/s|s/[\w ]{1,12}))?"
+)
+_STEP = re.compile(
+    r"(?:^|[\s\[{('\",|])(?:global[_ ])?(?:step|iteration|iter)['\"]?\s{0,4}[:=# ]\s{0,10}(?P<step>\d{1,9})(?:\s{0,10}/\s{0,10}(?P<total>\d{1,9}))?(?![\d.]*[smhx%])",
+    re.IGNORECASE,
+)
+_TIME = re.compile(
+    r"(?:elapsed time per iteration \(ms\): (?P<ms>[\d.]+)|\b(?:step|iter|batch|train)[_ ]?time(?:ing)?(?: in s| \(s\)|_s)?\W{1,3}(?P<sec>[\d.]+)(?P<unit>ms)?)",
+    re.IGNORECASE,
+)
+
+
+def _seconds(clock: str) -> float:
+    value = 0.0
+    for part in clock.split(":"):
+        value = value * 60 + (float(part) if part.isdigit() else 0.0)
+    return value
+
+
+def _count(text: str) -> int | None:
+    digits = text.replace(",", "").rstrip("kMG").split(".")[0]
+    return int(digits) if digits.isdigit() else None
+
+
+def _bar(match: re.Match[str], line: Line) -> Iterable[Event]:
+    rate = match["rate"]
+    per_item = None
+    if rate and rate not in ("?", ".") and float(rate) > 0:
+        per_item = float(rate) if (match["unit"] or "").startswith("s/") else 1.0 / float(rate)
+    yield event(
+        EventKind.PROGRESS,
+        line,
+        name=match["name"].strip(" :|\t")[-60:],
+        step=_count(match["step"]),
+        total=_count(match["total"]),
+        elapsed_s=_seconds(match["spent"]),
+        value=per_item,
+        detail=match["pct"],
+    )
+
+
+def _step(match: re.Match[str], line: Line) -> Iterable[Event]:
+    spent = _TIME.search(line.body)
+    value = None
+    if spent is not None:
+        number = float(spent["ms"]) / 1000 if spent["ms"] else _number(spent["sec"]) * (0.001 if spent["unit"] else 1.0)
+        value = number
+    yield event(EventKind.STEP, line, rank=_rank(line), step=match["step"], total=match["total"], value=value)
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text.strip("."))
+    except ValueError:
+        return 0.0
+
+
+_OWN_RANK = re.compile(r"\brank[ :=]{1,2}(\d{1,6})\b", re.IGNORECASE)
+
+
+def _rank(line: Line) -> int | None:
+    """A step line without a prefix may still name its rank in the text (`train, rank: 2, epoch…`)."""
+    if line.rank is not None:
+        return line.rank
+    match = _OWN_RANK.search(line.body[:200])
+    return int(match[1]) if match else None
+
+
+RULES = (
+    Rule(name="bar", anchor=r"%\|", pattern=_BAR, build=_bar),
+    Rule(name="step", anchor=r"[Ss]tep|STEP|[Ii]ter", pattern=_STEP, build=_step),
+    Rule(
+        name="finished",
+        anchor=r"stopped: `max_|[Tt]raining (?:is )?(?:complete|finished|done)|[Ff]inished training|TRAINING (?:COMPLETE|DONE|FINISHED)",
+        pattern=re.compile(r"stopped: `max_\w+|[Tt]raining (?:is )?(?:complete|finished|done)|[Ff]inished training|TRAINING (?:COMPLETE|DONE|FINISHED)"),
+        build=simple(EventKind.FINISHED),
+    ),
+)

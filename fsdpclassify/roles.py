@@ -1,0 +1,134 @@
+"""Who waited, who failed first, who did not come: from events, by clock, never from absence in a cut log."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+
+from fsdpclassify.records import Event, EventKind
+
+_WAITS = frozenset(
+    {
+        EventKind.TIMEOUT,
+        EventKind.HEARTBEAT,
+        EventKind.BARRIER,
+        EventKind.STORE,
+        EventKind.GLOO,
+        EventKind.NCCL_ERROR,
+        EventKind.PEER_CLOSED,
+        EventKind.MISMATCH,
+        EventKind.STACK_WAIT,
+        EventKind.PHRASE,
+        EventKind.WATCHDOG_ABORT,
+    }
+)
+#: An error this long after the onset can still be the reason of the wait (design: clocks agree within 5 s).
+_SLACK_S = 5.0
+_ABORT, _TERM = -6, -15
+
+
+def waiting_ranks(events: Iterable[Event]) -> tuple[int, ...]:
+    """Global ranks shown standing in, or thrown out of, a collective or its set-up."""
+    found: set[int] = set()
+    for e in events:
+        if e.kind in _WAITS and e.rank is not None:
+            found.add(e.rank)
+        elif e.kind is EventKind.DUMPING and e.rank is not None:
+            found.add(e.rank)
+        elif e.kind is EventKind.NOTIFIED and e.peer is not None:
+            found.add(e.peer)
+        elif e.kind is EventKind.JOINED and e.name == "joined":
+            found.update(e.ranks)
+    for e in events:
+        if e.kind is EventKind.RANK_MAP and e.name == "device_wait" and e.rank is not None:
+            found.add(e.rank)
+    return tuple(sorted(found | _silent_after_init(events)))
+
+
+def _silent_after_init(events: Iterable[Event]) -> set[int]:
+    """In a stated hang right after communicator set-up, the ranks whose set-up is shown complete are waiting."""
+    listed = list(events)
+    if not any(e.kind is EventKind.STATED_HANG for e in listed) or any(e.kind is EventKind.STEP for e in listed):
+        return set()
+    return {
+        e.rank
+        for e in listed
+        if e.kind in (EventKind.WORLD, EventKind.STATED_HANG) and e.name == "Init COMPLETE" and e.rank is not None
+    }
+
+
+def is_early_failure(event: Event, detection: Event, onset: float | None) -> bool:
+    """Whether an error, exit or signal came before the wait was given up, and is not part of the teardown."""
+    if event.kind not in (EventKind.ERROR, EventKind.EXIT, EventKind.SIGNAL, EventKind.KILL, EventKind.HARDWARE):
+        return False
+    if event.code in (_ABORT, _TERM) and event.kind is EventKind.EXIT:
+        return False
+    if event.kind is EventKind.SIGNAL and (
+        event.detail == "Aborted" or event.name in ("SIGABRT", "SIGTERM", "peer_terminated")
+    ):
+        return False
+    return came_before(event, detection, onset)
+
+
+def came_before(event: Event, detection: Event, onset: float | None) -> bool:
+    """By clock when both lines are stamped, by position within one file, and open (True) between unstamped files."""
+    if event.line.stamped and detection.line.stamped and event.time is not None and detection.time is not None:
+        limit = detection.time if onset is None else min(detection.time, onset + _SLACK_S)
+        if event.line.source == detection.line.source and event.time == detection.time:
+            return event.line.number < detection.line.number
+        return event.time <= limit
+    if event.line.source == detection.line.source:
+        return event.line.number < detection.line.number
+    return True
+
+
+def failed_ranks(
+    events: Sequence[Event], detection: Event, onset: float | None, waiting: Sequence[int]
+) -> tuple[int, ...]:
+    """Ranks with an early failure of their own that are not themselves shown waiting."""
+    return tuple(
+        sorted(
+            {
+                e.rank
+                for e in events
+                if e.rank is not None and e.rank not in waiting and is_early_failure(e, detection, onset)
+            }
+        )
+    )
+
+
+def missing_ranks(events: Sequence[Event], waiting: Sequence[int], world: int | None) -> tuple[int, ...]:
+    """Ranks that the log itself shows not to have come: named by a barrier or report, behind in the counters, or
+    the single one of a known world that is not among the waiting.
+    """
+    named: set[int] = set()
+    for e in events:
+        if e.kind is EventKind.BARRIER or (e.kind is EventKind.JOINED and e.name == "lagging"):
+            named.update(e.ranks)
+        if e.kind is EventKind.STORE and e.peer is not None:
+            named.add(e.peer)
+    named |= _behind(events)
+    named -= set(waiting)
+    if not named and world is not None and world >= 3 and len(waiting) == world - 1:
+        named = set(range(world)) - set(waiting)
+    return tuple(sorted(named))
+
+
+def _behind(events: Sequence[Event]) -> set[int]:
+    """Notified ranks whose counter of a group lies below what the waiting ranks enqueued on the same group."""
+    stuck: dict[str, Counter[int]] = defaultdict(Counter)
+    for e in events:
+        if e.kind in (EventKind.STATUS, EventKind.DUMPING) and e.group and e.enqueued is not None:
+            stuck[e.group][e.enqueued] += 1
+    behind = set()
+    for e in events:
+        if (
+            e.kind is EventKind.NOTIFIED
+            and e.rank is not None
+            and e.group
+            and e.enqueued is not None
+            and stuck[e.group]
+        ):
+            if e.enqueued < min(stuck[e.group]):
+                behind.add(e.rank)
+    return behind

@@ -1,0 +1,53 @@
+"""From a first sample and from what reading ended with to a row of `inputs`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fsdpclassify.records import InputKind, InputRow, InputStatus
+from fsdpclassify.sources.kinds import is_binary, is_flight_recorder, recognise
+
+DUMP_MESSAGE = "flight-recorder dumps are not read yet"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """Why a text is not parted into lines."""
+
+    kind: InputKind | None
+    status: InputStatus
+    message: str
+
+
+def refusal(sample: bytes) -> Refusal | None:
+    """Whether the text that begins with `sample` is no log text."""
+    if is_flight_recorder(sample):
+        kind = InputKind.FLIGHT_RECORDER
+        return Refusal(kind=kind, status=InputStatus.UNREADABLE, message=DUMP_MESSAGE)
+    if is_binary(sample):
+        return Refusal(kind=None, status=InputStatus.BINARY, message="it is not text")
+    return None
+
+
+def refused_row(path: str, why: Refusal, size: int) -> InputRow:
+    """The row of an input that was recognised as something other than log text."""
+    return InputRow(path=path, kind=why.kind, bytes=size, lines=0, status=why.status, message=why.message)
+
+
+def text_row(path: str, sample: bytes, size: int, lines: int, damage: str | None) -> InputRow:
+    """The row of an input that was read; `damage` says what ended the reading early, if anything did."""
+    if not size:
+        status = InputStatus.EMPTY if damage is None else InputStatus.UNREADABLE
+        message = damage or "it is empty"
+        return InputRow(path=path, kind=None, bytes=0, lines=0, status=status, message=message)
+    text = sample.replace(b"\x00", b"")
+    if not text and size <= len(sample):
+        why = Refusal(kind=None, status=InputStatus.BINARY, message="it holds only NUL bytes")
+        return refused_row(path, why, size)
+    status = InputStatus.OK if damage is None else InputStatus.TRUNCATED
+    return InputRow(path=path, kind=recognise(text), bytes=size, lines=lines, status=status, message=damage)
+
+
+def failed_row(path: str, status: InputStatus, message: str) -> InputRow:
+    """The row of an input of which nothing was read."""
+    return InputRow(path=path, kind=None, bytes=0, lines=0, status=status, message=message)

@@ -1,0 +1,157 @@
+"""Which printed lines the structural facts rest on, so that evidence can point at them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from fsdpclassify.records import Event, EventKind, Incident
+from fsdpclassify.roles import came_before, is_early_failure
+from fsdpclassify.vector import LEDGER_FACTS
+
+_MOST = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ground:
+    """Ledger facts that rest on the same lines: their columns, those events, and what they say in words."""
+
+    name: str
+    columns: tuple[int, ...]
+    events: tuple[Event, ...]
+    why: str
+
+
+Select = Callable[[Incident], Sequence[Event]]
+
+
+def grounds(incident: Incident) -> list[Ground]:
+    """The groups of facts that hold in `incident` and are printed somewhere."""
+    found = []
+    for name, facts, select, why in _GROUPS:
+        events = tuple(select(incident))[:_MOST]
+        if events:
+            found.append(Ground(name=name, columns=tuple(LEDGER_FACTS.index(f) for f in facts), events=events, why=why))
+    return found
+
+
+def _of(*kinds: EventKind) -> Select:
+    return lambda x: [e for e in x.events if e.kind in kinds]
+
+
+def _shapes(x: Incident) -> list[Event]:
+    """One timeout line for each different (operation, size) that ranks stand in; nothing if they agree."""
+    first: dict[tuple[str | None, int | None], Event] = {}
+    for e in x.events:
+        if e.kind is EventKind.TIMEOUT and e.op:
+            first.setdefault((e.op, e.numel_in), e)
+    return list(first.values()) if len(first) > 1 else []
+
+
+def _behind(x: Incident) -> list[Event]:
+    return [e for e in x.events if e.kind is EventKind.NOTIFIED and e.rank in x.missing]
+
+
+def _early(*kinds: EventKind) -> Select:
+    def select(x: Incident) -> list[Event]:
+        return [e for e in x.events if e.kind in kinds and is_early_failure(e, x.detection, x.onset)]
+
+    return select
+
+
+def _late(x: Incident) -> list[Event]:
+    return [e for e in x.events if e.kind is EventKind.ERROR and not came_before(e, x.detection, x.onset)]
+
+
+def _last_bar(x: Incident) -> list[Event]:
+    bars = [e for e in x.events if e.kind is EventKind.PROGRESS and came_before(e, x.detection, None)]
+    return bars[-1:]
+
+
+def _hardware(x: Incident) -> list[Event]:
+    return [e for e in x.events if e.kind is EventKind.HARDWARE]
+
+
+def _never(x: Incident) -> list[Event]:
+    return [e for e in x.events if e.kind is EventKind.STATUS and e.completed == -1]
+
+
+def _first(select: Select) -> Select:
+    return lambda x: list(select(x))[:1]
+
+
+_GROUPS: tuple[tuple[str, tuple[str, ...], Select, str], ...] = (
+    (
+        "shapes",
+        ("same_seq_other_op", "same_seq_other_size", "ops_differ", "tiny_against_large", "size_values", "seq_gap"),
+        _shapes,
+        "ranks stand in different calls: other operations or sizes",
+    ),
+    (
+        "behind",
+        ("one_behind", "missing_any"),
+        _behind,
+        "this rank was only told of the timeout and is behind the others",
+    ),
+    ("mismatch", ("has_mismatch",), _of(EventKind.MISMATCH), "the ranks' calls were compared and differ"),
+    (
+        "early_error",
+        ("early_error", "early_oom", "failed_any", "failure_gap_is_timeout"),
+        _early(EventKind.ERROR),
+        "an error before the wait was given up, on a rank not shown waiting",
+    ),
+    ("early_exit", ("early_exit",), _early(EventKind.EXIT), "a process ended before the timeout was detected"),
+    (
+        "early_signal",
+        ("early_signal", "terminated_early"),
+        _early(EventKind.SIGNAL),
+        "processes were signalled before the timeout was detected",
+    ),
+    (
+        "early_kill",
+        ("early_kill",),
+        _early(EventKind.KILL),
+        "a process was killed for memory before the timeout was detected",
+    ),
+    (
+        "hardware",
+        ("early_hardware", "hardware_gpu", "hardware_iommu", "hardware_link"),
+        _hardware,
+        "a device fault on the run's hosts",
+    ),
+    (
+        "transport",
+        ("has_transport_error", "transport_count", "status_12", "transport_first"),
+        _first(_of(EventKind.TRANSPORT)),
+        "the transport reports that bytes do not arrive",
+    ),
+    (
+        "nccl_error",
+        ("has_nccl_error",),
+        _first(_of(EventKind.NCCL_ERROR)),
+        "the communication library gave up with an error",
+    ),
+    (
+        "peer_closed",
+        ("has_peer_closed", "peer_closed_first"),
+        _first(_of(EventKind.PEER_CLOSED)),
+        "a peer closed its connection",
+    ),
+    (
+        "barrier",
+        ("has_monitored_barrier",),
+        _first(_of(EventKind.BARRIER)),
+        "the barrier names the rank that did not come",
+    ),
+    ("store", ("has_store_timeout",), _first(_of(EventKind.STORE)), "a wait on the key-value store ran out"),
+    ("bar", ("bar_near_limit", "bar_done"), _last_bar, "the last progress before the detection"),
+    ("finished", ("finished_before",), _of(EventKind.FINISHED), "the run had finished its work"),
+    ("heartbeat", ("has_heartbeat",), _first(_of(EventKind.HEARTBEAT)), "the watchdog itself was stuck"),
+    (
+        "never",
+        ("never_completed", "first_collectives", "init_stage"),
+        _first(_never),
+        "no collective of this group ever completed",
+    ),
+    ("late_error", ("late_error", "late_error_elsewhere"), _late, "an error printed only after the timeout"),
+)

@@ -1,0 +1,68 @@
+"""Temperature and thresholds from predictions on incidents that the head was not fitted on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsdpclassify.decision import OTHER
+from fsdpclassify.training.fit import LABELS, tempered
+
+#: Precision that a named cause should reach in each mode on the calibration incidents.
+TARGETS: Mapping[str, float] = {"balanced": 0.90, "high-precision": 0.97}
+_FLOORS: Mapping[str, float] = {"best-guess": 0.0, "balanced": 0.40, "high-precision": 0.60}
+_CEILING = 0.98
+#: With fewer confident predictions than this a precision means nothing and the floor of the mode holds.
+_LEAST = 8
+
+
+def fit_temperature(
+    raw: NDArray[np.float64], given: Sequence[str], weights: Sequence[float], labels: tuple[str, ...] = LABELS
+) -> float:
+    """The temperature in [0.5, 4] with the lowest weighted log loss over incidents that carry one of the labels."""
+    known = [i for i, label in enumerate(given) if label in labels]
+    rows, target = raw[known], np.array([labels.index(given[i]) for i in known])
+    weight = np.asarray(weights)[known]
+    grid = np.geomspace(0.5, 4.0, 61)
+    losses = [
+        float(-(weight * np.log(np.maximum(tempered(rows, t)[np.arange(len(rows)), target], 1e-9))).sum()) for t in grid
+    ]
+    return round(float(grid[int(np.argmin(losses))]), 4)
+
+
+def fit_thresholds(
+    probabilities: NDArray[np.float64],
+    given: Sequence[str],
+    weights: Sequence[float],
+    labels: tuple[str, ...] = LABELS,
+) -> dict[str, dict[str, float]]:
+    """For each mode and label the lowest probability above which the label is right often enough.
+
+    Incidents of `other` and `undetermined` count as wrong for every label: naming a cause for them is the
+    confident error that the thresholds exist to prevent.
+    """
+    first = probabilities.argmax(axis=1)
+    top = probabilities.max(axis=1)
+    truth = np.array([labels.index(name) if name in labels and name != OTHER else -1 for name in given])
+    weight = np.asarray(weights)
+    result: dict[str, dict[str, float]] = {"best-guess": dict.fromkeys(labels, 0.0)}
+    for mode, target in TARGETS.items():
+        result[mode] = {
+            label: _threshold(top[first == i], (truth == i)[first == i], weight[first == i], target, _FLOORS[mode])
+            for i, label in enumerate(labels)
+        }
+    return result
+
+
+def _threshold(
+    top: NDArray[np.float64], right: NDArray[np.bool_], weight: NDArray[np.float64], target: float, floor: float
+) -> float:
+    for candidate in np.arange(floor, _CEILING, 0.01):
+        chosen = top >= candidate
+        if chosen.sum() < _LEAST:
+            return round(float(max(floor, candidate - 0.01)), 2)
+        if (weight * right)[chosen].sum() >= target * weight[chosen].sum():
+            return round(float(candidate), 2)
+    return _CEILING

@@ -1,0 +1,104 @@
+"""How a head is made from encoded incidents: one place for releases, for every fold of an evaluation, and for users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsdpclassify.training.calibration import fit_temperature, fit_thresholds
+from fsdpclassify.training.fit import Encoded, FittedHead, FittedLines, Wordings, fit_incidents, tempered
+from fsdpclassify.training.weights import balanced
+
+FOLDS = 12
+#: On real incidents the figures must hold: they carry this share in calibration.
+_CALIBRATION_SHARE = 0.5
+Raw = Mapping[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """Encoded incidents in which the package sees one; folds of the `real` ones go by source repository."""
+
+    simulated: tuple[Encoded, ...]
+    validation: tuple[Encoded, ...]
+    real: tuple[Encoded, ...]
+    wordings: Wordings
+    lines: FittedLines
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trained:
+    """A calibrated head with its thresholds by mode and label."""
+
+    head: FittedHead
+    thresholds: dict[str, dict[str, float]]
+
+
+def fitted(data: Material, real: Sequence[Encoded]) -> FittedHead:
+    """A head on the simulated incidents and those of `real`, not yet calibrated."""
+    weights = balanced([i.example for i in data.simulated], [i.example for i in real])
+    return fit_incidents(data.lines, [*data.simulated, *real], weights)
+
+
+def repositories(data: Material) -> list[tuple[str, ...]]:
+    """Source repositories in `FOLDS` groups: a fold holds out all incidents of every repository in its group."""
+    names = sorted({i.example.repository for i in data.real})
+    return [tuple(names[k::FOLDS]) for k in range(FOLDS)]
+
+
+def without(data: Material, group: Sequence[str]) -> list[Encoded]:
+    """The real incidents of no repository in `group`."""
+    return [i for i in data.real if i.example.repository not in group]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutOfFold:
+    """For each fold its head; for each real incident the raw probabilities by a head blind to its repository."""
+
+    heads: tuple[FittedHead, ...]
+    groups: tuple[tuple[str, ...], ...]
+    raw: dict[str, NDArray[np.float64]]
+
+
+def out_of_fold(data: Material) -> OutOfFold:
+    """Fit one head a group of repositories."""
+    heads: list[FittedHead] = []
+    raw: dict[str, NDArray[np.float64]] = {}
+    groups = repositories(data)
+    for group in groups:
+        head = fitted(data, without(data, group))
+        heads.append(head)
+        held = [i for i in data.real if i.example.repository in group]
+        for item, row in zip(held, head.probabilities(held), strict=True):
+            raw[item.example.sha256] = row
+    return OutOfFold(heads=tuple(heads), groups=tuple(groups), raw=raw)
+
+
+def calibrated(data: Material, head: FittedHead, raw: Raw, real: Sequence[Encoded]) -> Trained:
+    """Temperature and thresholds from the validation split and the out-of-fold predictions of `real`.
+
+    Real incidents carry the same share as in fitting, since it is on them that the figures must hold.
+    """
+    items = [*data.validation, *real]
+    cold = replace(head, temperature=1.0)
+    rows = np.vstack([cold.probabilities(list(data.validation)), *[raw[i.example.sha256][None] for i in real]])
+    weights = balanced([i.example for i in data.validation], [i.example for i in real], share=_CALIBRATION_SHARE)
+    given = [i.example.label for i in items]
+    temperature = fit_temperature(rows, given, weights, head.labels)
+    thresholds = fit_thresholds(tempered(rows, temperature), given, weights, head.labels)
+    return Trained(head=replace(head, temperature=temperature), thresholds=thresholds)
+
+
+def prior(data: Material) -> dict[str, float]:
+    """The share of each label among the training incidents, real ones weighted as in fitting."""
+    items = [*data.simulated, *data.real]
+    weights = balanced([i.example for i in data.simulated], [i.example for i in data.real])
+    total = dict.fromkeys(data.lines.labels, 0.0)
+    for item, weight in zip(items, weights, strict=True):
+        if item.example.label in total:
+            total[item.example.label] += weight
+    whole = sum(total.values())
+    return {name: value / whole for name, value in total.items()}

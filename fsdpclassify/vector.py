@@ -1,0 +1,344 @@
+"""Incident -> the ledger vector (`ledger [m]` of the model): what the structure says without any wording.
+
+The order of `LEDGER_FACTS` is the model's input order: a change raises `FEATURE_VERSION`.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+
+from fsdpclassify.records import Event, EventKind, Incident, Role
+from fsdpclassify.roles import came_before, is_early_failure
+
+_OPS = ("_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE", "ALLREDUCE", "BROADCAST", "ALLGATHER", "COALESCED", "ALLTOALL_BASE")
+_KINDS = (
+    EventKind.TIMEOUT, EventKind.NOTIFIED, EventKind.HEARTBEAT, EventKind.BARRIER, EventKind.STORE, EventKind.GLOO,
+    EventKind.PEER_CLOSED, EventKind.MISMATCH, EventKind.TRANSPORT, EventKind.NCCL_ERROR, EventKind.WATCHDOG_ABORT,
+    EventKind.STACK_WAIT, EventKind.PHRASE, EventKind.STATED_HANG, EventKind.JOINED,
+)  # fmt: skip
+_CLOSE = 0.1
+
+
+def _has(x: Incident, kind: EventKind, name: str | None = None) -> float:
+    return float(any(e.kind is kind and (name is None or e.name == name) for e in x.events))
+
+
+def _works(x: Incident) -> list[Event]:
+    return [e for e in x.events if e.kind is EventKind.TIMEOUT and (e.op or e.seq is not None)]
+
+
+def _main_op(x: Incident) -> str | None:
+    ops = Counter(
+        e.op for e in x.events if e.op and e.kind in (EventKind.TIMEOUT, EventKind.MISMATCH, EventKind.JOINED)
+    )
+    return ops.most_common(1)[0][0] if ops else None
+
+
+def _numel_one(x: Incident) -> float:
+    works = _works(x)
+    return float(
+        bool(works) and all(e.numel_in == 1 for e in works if e.numel_in is not None) and works[0].numel_in == 1
+    )
+
+
+def _seq_log(x: Incident) -> float:
+    seqs = [e.seq for e in _works(x) if e.seq is not None]
+    return math.log1p(max(seqs)) / 15.0 if seqs else 0.0
+
+
+def _first_collectives(x: Incident) -> float:
+    seqs = [e.seq for e in _works(x) if e.seq is not None]
+    return float(bool(seqs) and max(seqs) <= 5)
+
+
+def _never_completed(x: Incident) -> float:
+    return float(any(e.completed == -1 for e in x.events if e.kind is EventKind.STATUS))
+
+
+def _by_rank_at_seq(x: Incident) -> dict[int, dict[int, Event]]:
+    at: dict[int, dict[int, Event]] = defaultdict(dict)
+    for e in _works(x):
+        if e.seq is not None and e.rank is not None:
+            at[e.seq].setdefault(e.rank, e)
+    return at
+
+
+def _same_seq_other_op(x: Incident) -> float:
+    return float(any(len({e.op for e in ranks.values() if e.op}) > 1 for ranks in _by_rank_at_seq(x).values()))
+
+
+def _same_seq_other_size(x: Incident) -> float:
+    """Ranks at the same number of the same operation with different sizes; 0 when a group prefix shows other groups."""
+    for ranks in _by_rank_at_seq(x).values():
+        sizes: dict[str, set[int]] = defaultdict(set)
+        for e in ranks.values():
+            if e.op and e.numel_in is not None:
+                sizes[e.op].add(e.numel_in)
+        if any(len(s) > 1 for s in sizes.values()):
+            return 1.0
+    return 0.0
+
+
+def _first_work_by_rank(x: Incident) -> dict[int, Event]:
+    first: dict[int, Event] = {}
+    for e in _works(x):
+        if e.rank is not None:
+            first.setdefault(e.rank, e)
+    return first
+
+
+def _ops_differ(x: Incident) -> float:
+    return float(len({e.op for e in _first_work_by_rank(x).values() if e.op}) > 1)
+
+
+def _tiny_against_large(x: Incident) -> float:
+    sizes = [e.numel_in for e in _first_work_by_rank(x).values() if e.numel_in is not None]
+    return float(bool(sizes) and min(sizes) <= 16 and max(sizes) >= 4096)
+
+
+def _size_values(x: Incident) -> float:
+    sizes = {e.numel_in for e in _first_work_by_rank(x).values() if e.numel_in is not None}
+    return min(len(sizes) / 4.0, 1.0)
+
+
+def _seq_gap(x: Incident) -> float:
+    seqs = [e.seq for e in _first_work_by_rank(x).values() if e.seq is not None and e.op == _main_op(x)]
+    return min((max(seqs) - min(seqs)) / 4.0, 1.0) if len(seqs) > 1 else 0.0
+
+
+def _one_behind(x: Incident) -> float:
+    return float(
+        any(r.role is Role.MISSING and r.completed is not None and r.completed == r.enqueued for r in x.ledger)
+    )
+
+
+def _queue_depth(x: Incident) -> float:
+    depth = [
+        e.enqueued - e.completed
+        for e in x.events
+        if e.kind is EventKind.STATUS and e.enqueued is not None and e.completed is not None
+    ]
+    return min(math.log1p(max(depth)) / 7.0, 1.0) if depth and max(depth) > 0 else 0.0
+
+
+def _waiting_share(x: Incident) -> float:
+    return len(x.waiting) / x.world_size if x.world_size else 0.0
+
+
+def _all_wait(x: Incident) -> float:
+    return float(x.world_size is not None and len(x.waiting) == x.world_size)
+
+
+def _early(x: Incident) -> list[Event]:
+    return [e for e in x.events if is_early_failure(e, x.detection, x.onset)]
+
+
+def _early_of(*kinds: EventKind) -> Callable[[Incident], float]:
+    def fact(x: Incident) -> float:
+        return float(any(e.kind in kinds and (e.rank is None or e.rank not in x.waiting) for e in _early(x)))
+
+    return fact
+
+
+def _early_on_waiting(x: Incident) -> float:
+    return float(any(e.rank in x.waiting for e in _early(x) if e.kind is EventKind.ERROR))
+
+
+def _late_error(x: Incident) -> float:
+    return float(any(e.kind is EventKind.ERROR and not came_before(e, x.detection, x.onset) for e in x.events))
+
+
+def _late_error_elsewhere(x: Incident) -> float:
+    return float(
+        any(
+            e.kind is EventKind.ERROR
+            and e.rank is not None
+            and e.rank not in x.waiting
+            and not came_before(e, x.detection, x.onset)
+            for e in x.events
+        )
+    )
+
+
+def _failure_gap_is_timeout(x: Incident) -> float:
+    """Whether some failure or termination lies one timeout before the detection."""
+    timeout = x.collective.timeout_s if x.collective else None
+    if not timeout or x.detection.time is None:
+        return 0.0
+    kinds = (EventKind.ERROR, EventKind.EXIT, EventKind.SIGNAL, EventKind.KILL, EventKind.HARDWARE)
+    gaps = [x.detection.time - e.time for e in x.events if e.kind in kinds and e.time is not None and e.line.stamped]
+    return float(any(abs(g - timeout) <= max(_CLOSE * timeout, 15.0) for g in gaps))
+
+
+def _terminated_early(x: Incident) -> float:
+    return float(any(e.name == "peer_terminated" and came_before(e, x.detection, x.onset) for e in x.events))
+
+
+def _oom(x: Incident) -> float:
+    return float(any(e.kind is EventKind.ERROR and e.name == "OutOfMemoryError" for e in _early(x)))
+
+
+def _finished(x: Incident) -> float:
+    return float(any(e.kind is EventKind.FINISHED and came_before(e, x.detection, None) for e in x.events))
+
+
+def _ended_bar(x: Incident) -> float:
+    """Share done of the last progress bar before the detection; 0 without one."""
+    bars = [e for e in x.events if e.kind is EventKind.PROGRESS and came_before(e, x.detection, None)]
+    return float(bars[-1].detail or 0) / 100.0 if bars and (bars[-1].detail or "").isdigit() else 0.0
+
+
+def _bars(x: Incident) -> list[Event]:
+    return [e for e in x.events if e.kind is EventKind.PROGRESS and e.elapsed_s]
+
+
+def _bar_near_limit(x: Incident) -> float:
+    timeout = x.collective.timeout_s if x.collective else None
+    return float(bool(timeout) and any(0.8 <= (e.elapsed_s or 0) / (timeout or 1) <= 1.3 for e in _bars(x)))
+
+
+def _steps(x: Incident) -> list[Event]:
+    return [e for e in x.events if e.kind in (EventKind.STEP, EventKind.PROGRESS) and e.step]
+
+
+def _step_trend(x: Incident) -> float:
+    trends = [r.step_trend for r in x.ledger if r.step_trend is not None]
+    return min(max(trends), 5.0) / 5.0 if trends else 0.0
+
+
+def _step_spread(x: Incident) -> float:
+    times = [r.step_time_s for r in x.ledger if r.step_time_s]
+    if len(times) < 3 or statistics.median(times) <= 0:
+        return 0.0
+    return min(max(times) / statistics.median(times) - 1.0, 5.0) / 5.0
+
+
+def _behind_in_steps(x: Incident) -> float:
+    steps = [r.last_step for r in x.ledger if r.last_step is not None]
+    return float(len(steps) > 2 and max(steps) - min(steps) >= 1)
+
+
+def _ran_over(x: Incident) -> float:
+    over = [e.elapsed_s / e.timeout_s for e in _works(x) if e.elapsed_s and e.timeout_s]
+    return min(max(over) - 1.0, 1.0) if over else 0.0
+
+
+def _timeout_log(x: Incident) -> float:
+    timeout = x.collective.timeout_s if x.collective else None
+    return math.log1p(timeout) / 10.0 if timeout else 0.0
+
+
+def _count_log(kind: EventKind) -> Callable[[Incident], float]:
+    return lambda x: min(math.log1p(sum(e.kind is kind for e in x.events)) / 5.0, 1.0)
+
+
+def _status_12(x: Incident) -> float:
+    return float(any(e.kind is EventKind.TRANSPORT and e.name == "ib_completion" and e.code == 12 for e in x.events))
+
+
+def _transport_first(x: Incident) -> float:
+    return float(x.detection.kind is EventKind.TRANSPORT)
+
+
+def _peer_closed_first(x: Incident) -> float:
+    return float(x.detection.kind is EventKind.PEER_CLOSED)
+
+
+def _joined_all(x: Incident) -> float:
+    lists = [e.ranks for e in x.events if e.kind is EventKind.JOINED and e.name == "joined"]
+    return float(bool(lists) and max(len(r) for r in lists) == (x.world_size or -1) and not x.missing)
+
+
+def _few_lines(x: Incident) -> float:
+    before = sum(
+        1 for line in x.lines if line.source == x.detection.line.source and line.number < x.detection.line.number
+    )
+    return min(math.log1p(before) / 7.0, 1.0)
+
+
+def _sources(x: Incident) -> float:
+    return min(len({line.source for line in x.lines}) / 4.0, 1.0)
+
+
+def _hardware(name: str) -> Callable[[Incident], float]:
+    return lambda x: _has(x, EventKind.HARDWARE, name)
+
+
+def _is(op: str) -> Callable[[Incident], float]:
+    return lambda x: float(_main_op(x) == op)
+
+
+def _kind(kind: EventKind) -> Callable[[Incident], float]:
+    return lambda x: _has(x, kind)
+
+
+_FACTS: dict[str, Callable[[Incident], float]] = {
+    **{f"has_{k.value}": _kind(k) for k in _KINDS},
+    **{f"op_{op.strip('_').lower()}": _is(op) for op in _OPS},
+    "numel_is_one": _numel_one,
+    "seq_log": _seq_log,
+    "first_collectives": _first_collectives,
+    "never_completed": _never_completed,
+    "same_seq_other_op": _same_seq_other_op,
+    "same_seq_other_size": _same_seq_other_size,
+    "ops_differ": _ops_differ,
+    "tiny_against_large": _tiny_against_large,
+    "size_values": _size_values,
+    "seq_gap": _seq_gap,
+    "one_behind": _one_behind,
+    "queue_depth": _queue_depth,
+    "waiting_share": _waiting_share,
+    "all_wait": _all_wait,
+    "waiting_log": lambda x: min(math.log1p(len(x.waiting)) / 6.0, 1.0),
+    "missing_any": lambda x: float(bool(x.missing)),
+    "failed_any": lambda x: float(bool(x.failed)),
+    "world_known": lambda x: float(x.world_size is not None),
+    "early_error": _early_of(EventKind.ERROR),
+    "early_exit": _early_of(EventKind.EXIT),
+    "early_signal": _early_of(EventKind.SIGNAL),
+    "early_kill": _early_of(EventKind.KILL),
+    "early_hardware": _early_of(EventKind.HARDWARE),
+    "early_error_on_waiting": _early_on_waiting,
+    "early_oom": _oom,
+    "late_error": _late_error,
+    "late_error_elsewhere": _late_error_elsewhere,
+    "failure_gap_is_timeout": _failure_gap_is_timeout,
+    "terminated_early": _terminated_early,
+    "finished_before": _finished,
+    "bar_done": _ended_bar,
+    "bar_near_limit": _bar_near_limit,
+    "steps_seen": lambda x: float(bool(_steps(x))),
+    "step_trend": _step_trend,
+    "step_spread": _step_spread,
+    "behind_in_steps": _behind_in_steps,
+    "ran_over": _ran_over,
+    "timeout_log": _timeout_log,
+    "transport_count": _count_log(EventKind.TRANSPORT),
+    "status_12": _status_12,
+    "transport_first": _transport_first,
+    "peer_closed_first": _peer_closed_first,
+    "joined_all": _joined_all,
+    "hardware_iommu": _hardware("iommu"),
+    "hardware_gpu": _hardware("gpu"),
+    "hardware_link": _hardware("link"),
+    "gpu_empty": lambda x: _has(x, EventKind.MEMORY, "gpu_empty"),
+    "init_stage": lambda x: float(
+        _has(x, EventKind.STORE, "unique_id") or _first_collectives(x) or _never_completed(x)
+    ),
+    "lines_before": _few_lines,
+    "sources": _sources,
+}
+LEDGER_FACTS: tuple[str, ...] = tuple(_FACTS)
+
+
+def ledger_vector(incident: Incident) -> list[float]:
+    """The facts of one incident in the order of `LEDGER_FACTS`; every value lies in about [0, 1]."""
+    return [fact(incident) for fact in _FACTS.values()]
+
+
+def named(values: Sequence[float]) -> dict[str, float]:
+    """The vector with its names, for tables and tests."""
+    return dict(zip(LEDGER_FACTS, values, strict=True))

@@ -1,0 +1,195 @@
+"""Incident -> window: the lines the model sees, templated and de-duplicated, each with when and by whom.
+
+For every rank (or file, where lines name no rank) the last lines before the onset and everything up to
+the detection; for ranks that are not waiting also what they print in the minute after it. Without a
+clock the detection line of the same file is the only border.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from fsdpclassify.records import Incident, InputKind, Line
+from fsdpclassify.templating import template
+
+BEFORE_LINES = 100
+_DURING_LINES = 240
+_AFTER_LINES = 60
+_AFTER_WAITING = 16
+_AFTER_S = 60.0
+MAX_TEMPLATES = 256
+_BODIES = 256
+#: C++ frames and registers say nothing that the line above them does not.
+_SKIP = re.compile(r"^\s*(?:frame #\d+:|@ +0x|[=\-_*~#\s]{4,}$|\^+$|PC: @)")
+
+
+class When(StrEnum):
+    """Where a line lies against the wait."""
+
+    BEFORE = "before"
+    DURING = "during"
+    AFTER = "after"
+
+
+@dataclass(slots=True, kw_only=True)
+class WindowLine:
+    """All occurrences of one template inside the window; `line` is the one that stands for them.
+
+    `age_s` is seconds from the line to the detection (None without clocks), `distance` the number of
+    window lines of the same rank or file between the line and the border.
+    """
+
+    text: str
+    line: Line
+    rank: int | None = None
+    when: When
+    age_s: float | None
+    distance: int
+    count: int = 1
+    ranks: set[int] = field(default_factory=set)
+    bodies: dict[int | None, str] = field(default_factory=dict)
+    last_of_rank: bool = False
+    system: bool = False
+    is_detection: bool = False
+
+    def speak(self, rank: int | None, body: str) -> None:
+        """Note who printed an occurrence, and with which numbers."""
+        if rank is not None:
+            self.ranks.add(rank)
+        if self.rank is None or rank is not None:
+            self.rank = rank
+        if len(self.bodies) < _BODIES:
+            self.bodies[rank] = body
+
+
+def cut_window(incident: Incident, kinds: Sequence[InputKind | None]) -> list[WindowLine]:
+    """The window of `incident` in input order, at most `MAX_TEMPLATES` entries (the most recent ones win)."""
+    border = _Border(incident)
+    speakers = {id(e.line): e.rank for e in incident.events if e.rank is not None}
+    detections = {id(e.line) for e in incident.events if e.kind.value in _DETECTION_VALUES}
+    streams: dict[tuple[int, int | None], list[Line]] = defaultdict(list)
+    for line in incident.lines:
+        if line.body and not _SKIP.match(line.body) and border.within(line):
+            rank = line.rank if line.rank is not None else speakers.get(id(line))
+            streams[(line.source, rank)].append(line)
+    groups: dict[tuple[str, str], WindowLine] = {}
+    for (source, rank), lines in streams.items():
+        waiting = rank is not None and rank in incident.waiting
+        picked = _pick(lines, border.when, waiting=waiting)
+        for distance, (line, when) in enumerate(reversed(picked)):
+            row = _add(groups, line, when, distance, border)
+            if row is not None:
+                row.system |= kinds[source] is InputKind.SYSTEM
+                row.is_detection |= id(line) in detections
+                row.speak(rank, line.body)
+    rows = sorted(groups.values(), key=_recency)[:MAX_TEMPLATES]
+    return sorted(rows, key=lambda w: (w.line.source, w.line.number))
+
+
+_DETECTION_VALUES = frozenset(
+    {
+        "timeout",
+        "status",
+        "notified",
+        "dumping",
+        "heartbeat",
+        "monitored_barrier",
+        "store_timeout",
+        "gloo_timeout",
+        "nccl_error",
+        "desync_report",
+    }
+)
+
+
+def _recency(row: WindowLine) -> tuple[int, float, int]:
+    return (row.when is When.AFTER, row.age_s if row.age_s is not None else 0.0, row.distance)
+
+
+class _Border:
+    """Which side of the wait a line lies on, by clock where there is one, by position otherwise."""
+
+    def __init__(self, incident: Incident) -> None:
+        self._line = incident.detection.line
+        self._time = incident.detection.time if self._line.stamped else None
+        self._onset = incident.onset
+        lo, hi = _attempt_span(incident)
+        self._lo, self._hi = lo, hi
+
+    def within(self, line: Line) -> bool:
+        """Whether the line belongs to this incident's attempt (per file, by line number)."""
+        return self._lo.get(line.source, 0) <= line.number <= self._hi.get(line.source, 1 << 60)
+
+    def when(self, line: Line) -> When:
+        if line.source == self._line.source and line.number == self._line.number:
+            return When.BEFORE if line is not self._line else When.AFTER
+        if self._time is not None and line.time is not None and (line.stamped or line.source != self._line.source):
+            return self._by_clock(line)
+        if line.source == self._line.source:
+            if line.number > self._line.number:
+                return When.AFTER
+            return When.DURING if self._during(line) else When.BEFORE
+        return When.BEFORE
+
+    def _by_clock(self, line: Line) -> When:
+        assert self._time is not None
+        assert line.time is not None
+        if line.time > self._time or (line.time == self._time and self._follows(line)):
+            return When.AFTER
+        return When.DURING if self._during(line) else When.BEFORE
+
+    def _follows(self, line: Line) -> bool:
+        return line.source != self._line.source or line.number > self._line.number
+
+    def _during(self, line: Line) -> bool:
+        return self._onset is not None and line.time is not None and line.time >= self._onset
+
+    def age(self, line: Line) -> float | None:
+        if self._time is None or line.time is None:
+            return None
+        return self._time - line.time
+
+
+def _attempt_span(incident: Incident) -> tuple[dict[int, int], dict[int, int]]:
+    """Per file the line numbers between the neighbouring incidents; open where there is none."""
+    return dict(incident.first_line), dict(incident.last_line)
+
+
+def _pick(lines: list[Line], when: Callable[[Line], When], *, waiting: bool) -> list[tuple[Line, When]]:
+    sides: dict[When, list[tuple[Line, When]]] = {w: [] for w in When}
+    for line in lines:
+        side = when(line)
+        sides[side].append((line, side))
+    after = sides[When.AFTER][: _AFTER_WAITING if waiting else _AFTER_LINES]
+    return sides[When.BEFORE][-BEFORE_LINES:] + sides[When.DURING][-_DURING_LINES:] + after
+
+
+def _add(
+    groups: dict[tuple[str, str], WindowLine], line: Line, when: When, distance: int, border: _Border
+) -> WindowLine | None:
+    text = template(line.body)
+    age = border.age(line)
+    if not text or (when is When.AFTER and age is not None and age < -_AFTER_S):
+        return None
+    key = (text, "after" if when is When.AFTER else "before")
+    row = groups.get(key)
+    if row is None:
+        row = WindowLine(text=text, line=line, when=when, age_s=age, distance=distance, count=0)
+        groups[key] = row
+    elif _closer(line, row):
+        row.line, row.when, row.age_s = line, when, age
+        row.distance = min(row.distance, distance)
+    row.count += 1
+    row.last_of_rank |= distance == 0
+    return row
+
+
+def _closer(line: Line, row: WindowLine) -> bool:
+    """The occurrence nearest before the detection stands for its template; after it, the first one."""
+    if line.time is None or row.line.time is None or row.when is When.AFTER:
+        return False
+    return line.time > row.line.time

@@ -1,0 +1,1 @@
+"""Builds the shipped bundle from `data/`. Never installed; imports fsdpclassify, nothing imports it."""

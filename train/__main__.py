@@ -1,0 +1,28 @@
+"""`python -m train STEP`: builds the shipped bundle from `data/`, one step at a time, from the checkout's root."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+STEPS = {
+    "lines": ("train.inventory", "check the line inventory and print its counts"),
+    "corpus": ("train.simulate", "write the simulated incidents to build/corpus"),
+    "encoder": ("train.encoder", "make encoder.onnx and tokenizer.json (slow; needs the extra encoder)"),
+    "build": ("train.build", "fit the head and write models/default"),
+    "evaluate": ("train.evaluate", "figures and baselines on a split"),
+}
+
+
+def main(argv: list[str]) -> int:
+    """Run one step with the remaining arguments."""
+    if not argv or argv[0] not in STEPS:
+        names = "\n".join(f"  {name:<10} {what}" for name, (_, what) in STEPS.items())
+        sys.stderr.write(f"usage: python -m train STEP [options]\n{names}\n")
+        return 2
+    module = importlib.import_module(STEPS[argv[0]][0])
+    return int(module.main(argv[1:]) or 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,60 @@
+"""Where the examples of each split come from, and a cache of their features under `build/`."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+from fsdpclassify.training.examples import Example, load, read_examples, save
+
+ROOT = Path(__file__).resolve().parent.parent
+DATA = ROOT / "data"
+BUILD = ROOT / "build"
+CORPUS = BUILD / "corpus"
+BUNDLE = ROOT / "models" / "default"
+SIMULATED = ("train", "val", "test_seen", "test_unseen_lines", "test_unseen_dialect", "test_unseen_cause")
+PUBLIC = "public"
+#: What features are made of; other modules of the package may change without making them stale.
+_FEATURE_CODE = (
+    "facts.py", "features.py", "incident.py", "ledger.py", "numbers.py", "reading.py", "records.py", "roles.py",
+    "templating.py", "vector.py", "window.py", "parsing", "sources", "training/examples.py",
+)  # fmt: skip
+
+
+def folder_of(split: str, corpus: Path = CORPUS) -> Path:
+    """The folder of labelled incidents of a split."""
+    return DATA / "incidents" if split == PUBLIC else corpus / split
+
+
+def examples(split: str, corpus: Path = CORPUS) -> list[Example]:
+    """The examples of a split, from the cache if neither incidents nor feature code changed."""
+    folder = folder_of(split, corpus)
+    if not folder.is_dir():
+        message = f"{folder} does not exist; run: python -m train corpus"
+        raise SystemExit(message)
+    cache = BUILD / "examples" / f"{split}-{_key(folder)}.jsonl"
+    if not cache.is_file():
+        save(cache, read_examples(folder))
+    return load(cache)
+
+
+def _key(folder: Path) -> str:
+    return hashlib.sha256((tree_hash(folder) + code_hash()).encode()).hexdigest()[:16]
+
+
+def code_hash() -> str:
+    """One hash over the code that features are computed by."""
+    digest = hashlib.sha256()
+    for name in _FEATURE_CODE:
+        path = ROOT / "fsdpclassify" / name
+        for part in sorted(path.rglob("*.py")) if path.is_dir() else [path]:
+            digest.update(part.relative_to(ROOT).as_posix().encode() + part.read_bytes())
+    return digest.hexdigest()
+
+
+def tree_hash(folder: Path) -> str:
+    """One hash over the names and contents of all files below `folder`."""
+    digest = hashlib.sha256()
+    for path in sorted(p for p in folder.rglob("*") if p.is_file()):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + hashlib.sha256(path.read_bytes()).digest())
+    return digest.hexdigest()

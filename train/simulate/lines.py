@@ -1,0 +1,262 @@
+"""The line inventory as the simulator uses it: which families a split may print, and a family as a record."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from random import Random
+
+from train.inventory import Family, Inventory
+from train.simulate import clock, tracebacks
+from train.simulate.record import Record
+from train.simulate.world import World
+from train.slots import render
+
+__all__ = ["Family", "Lines", "held_for"]
+
+_STAMPS = ("{iso}", "{clock}", "{date}", "{syslog}", "{uptime}")
+#: Emitters whose text passes through the script's own logger.
+_LOGGED = frozenset({"user", "own words"})
+
+_AGENT = frozenset({"torchrun", "tee", "slurm_torchrun", "k8s", "accelerate", "files"})
+#: Which launchers a launcher's own lines may stand beside; an emitter that is not listed goes with all.
+_BESIDE: dict[str, frozenset[str]] = {
+    "torchrun": _AGENT,
+    "slurm": frozenset({"slurm", "slurm_torchrun"}),
+    "submitit": frozenset({"slurm", "slurm_torchrun"}),
+    "kubernetes": frozenset({"k8s", "torchrun"}),
+    "kubeflow": frozenset({"k8s", "torchrun"}),
+    "ray": frozenset({"ray"}),
+    "verl": frozenset({"ray"}),
+    "deepspeed": frozenset({"deepspeed"}),
+    "pdsh": frozenset({"deepspeed"}),
+    "accelerate": frozenset({"accelerate"}),
+    "mpirun": frozenset({"mpirun"}),
+    "openmpi": frozenset({"mpirun"}),
+    "hydra": frozenset({"mpirun"}),
+    "torch.multiprocessing": frozenset({"spawn"}),
+}
+
+
+def fits(family: Family, world: World) -> bool:
+    """Whether a family belongs into this run: its framework, and its launcher where a launcher prints it."""
+    if family.channel in {"launcher", "driver"} and world.launcher not in _BESIDE.get(
+        family.emitter, (world.launcher,)
+    ):
+        return False
+    return family.fits(world.tags)
+
+
+def held_for(name: str) -> str:
+    """Which split alone may use a family: `test` for about 15 %, `val` for about 10 %, else `train`."""
+    place = int(hashlib.sha256(name.encode()).hexdigest()[:8], 16) % 100
+    return "test" if place < 15 else "val" if place < 25 else "train"
+
+
+@dataclass(slots=True, kw_only=True)
+class Lines:
+    """Families by role for one split (`train`, `val` or `test`); `strict` refuses every other family.
+
+    Without `strict`, a split other than `train` may also use the families of training.
+    """
+
+    inventory: Inventory
+    split: str
+    strict: bool = False
+    _by_cause: dict[str, list[Family]] = field(default_factory=dict)
+    _by_role: dict[str, list[Family]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for family in self.inventory.families:
+            if family.role == "evidence" and family.cause and self.usable(family.id):
+                self._by_cause.setdefault(family.cause, []).append(family)
+            if family.role != "evidence" and (family.role != "decoy" or self.usable(family.id)):
+                self._by_role.setdefault(family.role, []).append(family)
+
+    def usable(self, name: str) -> bool:
+        """Whether this split may print the family."""
+        held = held_for(name)
+        return held == self.split or (not self.strict and held == "train")
+
+    def has(self, cause: str) -> bool:
+        """Whether any evidence for a cause is left in this split."""
+        return bool(self._by_cause.get(cause))
+
+    def evidence(self, rng: Random, label: str, cause: str, world: World, count: int) -> list[Family]:
+        """Up to `count` families for a cause, the stronger ones more often."""
+        pool = [family for family in self._by_cause.get(cause, ()) if family.label == label]
+        fitting = [family for family in pool if fits(family, world)] or pool
+        return _draw(rng, fitting, count, [1 + 2 * family.strength for family in fitting])
+
+    def decoys(
+        self, rng: Random, label: str, world: World, count: int, *, borrowed: bool = False
+    ) -> list[Family]:
+        """Decoys; with `borrowed` also evidence of another label, to be put where it means nothing."""
+        pool = [
+            family
+            for family in self._by_role.get("decoy", ())
+            if family.label != label and fits(family, world)
+        ]
+        causes = sorted(
+            cause for cause, found in self._by_cause.items() if found[0].label not in (label, "other")
+        )
+        if borrowed and causes and rng.random() < 0.5:
+            found = [
+                family
+                for family in self._by_cause[rng.choice(causes)]
+                if fits(family, world) and family.strength < 3
+            ]
+            return _draw(rng, found, 1, [1] * len(found)) + _draw(rng, pool, count - 1, [1] * len(pool))
+        return _draw(rng, pool, count, [1] * len(pool))
+
+    def noise(self, rng: Random, world: World, count: int) -> list[Family]:
+        """Harmless lines and phase markers that fit the framework."""
+        pool = [
+            family
+            for role in ("noise", "noise", "phase")
+            for family in self._by_role.get(role, ())
+            if fits(family, world) and family.channel in {"rank", "main"}
+        ]
+        return [rng.choice(pool) for _ in range(count)] if pool else []
+
+    def of_role(self, rng: Random, role: str, world: World, count: int) -> list[Family]:
+        """Families of another role (symptom, collateral)."""
+        pool = [family for family in self._by_role.get(role, ()) if fits(family, world)]
+        return _draw(rng, pool, count, [1] * len(pool))
+
+    def record(
+        self,
+        family: Family,
+        rng: Random,
+        world: World,
+        rank: int,
+        time: float,
+        role: str,
+        strength: int = 0,
+        long_s: float | None = None,
+    ) -> Record:
+        """The family as printed by `rank` at a true time."""
+        node = world.node_of(rank)
+        known = context(world, rng, rank, world.shown(node, time), long_s)
+        template = rng.choice(family.texts) if rng.random() < 0.5 else family.template
+        texts = [render(text, rng, known) for text in (template, *family.follow)]
+        lines = tuple(_frames(family, world, rng, _stamped(family, world, node, time, rng, template, texts)))
+        return Record(
+            time=time,
+            lines=lines,
+            role=role,
+            rank=rank,
+            node=node,
+            channel=family.channel,
+            prefix=_prefix(family, template, lines),
+            open=_is_bar(lines[-1]) and rng.random() < 0.6,
+            strength=strength,
+            file=_file(family),
+        )
+
+
+def _draw(rng: Random, pool: list[Family], count: int, weights: Iterable[float]) -> list[Family]:
+    left, scale = list(pool), list(weights)
+    found: list[Family] = []
+    while left and len(found) < count:
+        at = rng.choices(range(len(left)), scale)[0]
+        found.append(left.pop(at))
+        scale.pop(at)
+    return found
+
+
+def context(world: World, rng: Random, rank: int, shown: float, long_s: float | None) -> dict[str, object]:
+    """What the slots print for this rank of this world; the stamp is the local clock's."""
+    node = world.node_of(rank)
+    known: dict[str, object] = {
+        "time": shown,
+        "timeout_s": world.timeout_s,
+        "rank": rank,
+        "other_rank": (rank + rng.randrange(1, world.size)) % world.size,
+        "local_rank": world.local(rank),
+        "gpu": world.local(rank),
+        "world": world.size,
+        "host": world.hosts[node],
+        "ip": world.ips[node],
+        "pid": world.pids[rank],
+        "step": max(1, world.step - rng.randrange(0, 3)),
+        "epoch": world.step // max(1, world.steps // 8),
+    }
+    if long_s is not None:
+        known["long"] = long_s
+    return known
+
+
+def _is_bar(text: str) -> bool:
+    return "%|" in text and text.rstrip().endswith("]")
+
+
+def _prefix(family: Family, template: str, lines: tuple[str, ...]) -> str:
+    first = lines[0]
+    if first.startswith("Traceback"):
+        return "exc"
+    plain = (
+        family.emitter in _LOGGED
+        and len(lines) == 1
+        and family.channel in {"rank", "main"}
+        and not _is_bar(first)
+    )
+    bare = (
+        first[:1].isalnum()
+        and ": " not in first[:12]
+        and not any(stamp in template[:24] for stamp in _STAMPS)
+        and not template.startswith(("rank", "Rank", "INFO", "WARN", "ERROR", "DEBUG", "I{", "W{", "E{"))
+    )
+    return "user" if plain and bare else "raw"
+
+
+def _stamped(
+    family: Family, world: World, node: int, time: float, rng: Random, template: str, texts: list[str]
+) -> list[str]:
+    """System lines get a journal stamp unless the template brings its own."""
+    if family.channel != "system" or any(stamp in template for stamp in _STAMPS) or template.startswith("["):
+        return texts
+    shown = world.shown(node, time)
+    if world.agents[node] % 2:
+        return [f"{clock.syslog(shown)} {world.hosts[node]} kernel: {text}" for text in texts]
+    return [f"[{(shown - world.start) % 9e6 + 70000 + world.agents[node]:.6f}] {text}" for text in texts]
+
+
+def _frames(family: Family, world: World, rng: Random, texts: list[str]) -> list[str]:
+    """Frames get the stack they belong to: a traceback of a waiting rank, or a stack taken from outside."""
+    first = texts[0]
+    if first.startswith('  File "'):
+        head = tracebacks.render(world, rng, tracebacks.outer(world, rng)[:1], "x")[:-1]
+        tail = tracebacks.render(
+            world, rng, tracebacks.inner_wait(world, rng, "ALLREDUCE", True), _wait_error(world, rng)
+        )[1:]
+        body = texts if len(texts) > 1 else [*texts, "    dist.barrier()"]
+        return [*head, *body, *tail]
+    if (
+        first.startswith("    ")
+        and first.rstrip().endswith(")")
+        and "(" in first
+        and family.channel == "tool"
+    ):
+        return [f'Thread {world.pids[0]} (active): "MainThread"', *texts]
+    return texts
+
+
+def _wait_error(world: World, rng: Random) -> str:
+    ms = world.timeout_s * 1000
+    name = "torch.distributed.DistBackendError" if world.torch.rank >= 1 else "RuntimeError"
+    return rng.choice(
+        (
+            "RuntimeError: [../third_party/gloo/gloo/transport/tcp/unbound_buffer.cc:81] Timed out "
+            f"waiting {ms}ms for recv operation to complete",
+            f"{name}: Work WorkNCCL(SeqNum={rng.randrange(2, 9000)}, OpType=BROADCAST, Timeout("
+            f"ms)={ms}) timed out in blocking wait.",
+            f"RuntimeError: Work WorkNCCL(SeqNum={rng.randrange(2, 9000)}, OpType=ALLREDUCE, "
+            f"Timeout(ms)={ms}) timed out in blocking wait.",
+        )
+    )
+
+
+def _file(family: Family) -> str:
+    return {"tool": "tool", "system": "system"}.get(family.channel, "")
