@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from fsdpclassify.catalogue import Catalogue
+from fsdpclassify.catalogue import Catalogue, Cause
 from fsdpclassify.records import Alternative, EventKind, Incident, Remedy
 
 _RIVALS = 2
@@ -16,12 +16,19 @@ def alternatives(
 ) -> tuple[Alternative, ...]:
     """The next labels in order of probability, each with what would separate it from the first."""
     ranked = sorted((p, name) for name, p in probabilities.items() if name != label)[::-1]
-    separate = catalogue.causes[cause].separate_by if cause is not None else None
+    own = catalogue.causes[cause] if cause is not None else None
     return tuple(
-        Alternative(label=name, probability=p, separate_by=separate or catalogue.boundaries.get(name))
+        Alternative(label=name, probability=p, separate_by=_separation(own, name, catalogue))
         for p, name in ranked[:_RIVALS]
         if p >= _LEAST
     )
+
+
+def _separation(own: Cause | None, rival: str, catalogue: Catalogue) -> str | None:
+    """What tells the verdict's cause from a look-alike of that label; else where the rival label begins."""
+    if own is not None and rival in own.look_alike:
+        return own.separate_by
+    return catalogue.boundaries.get(rival)
 
 
 def remedy_for(cause: int | None, catalogue: Catalogue) -> Remedy:
@@ -52,7 +59,5 @@ def collect_next(incident: Incident, *, sure: bool) -> tuple[str, ...]:
     if EventKind.TRANSPORT in kinds or EventKind.NCCL_ERROR in kinds:
         wishes.append("NCCL_DEBUG=INFO from every rank, and the kernel log of the nodes (dmesg -T)")
     if EventKind.STEP not in kinds and EventKind.PROGRESS not in kinds:
-        wishes.append(
-            "a line per step and phase (data, forward, save, evaluation) with the rank and the time it took"
-        )
+        wishes.append("a line per step and phase (data, forward, save, evaluation) with the rank and the time it took")
     return tuple(wishes[:2] if sure else wishes)

@@ -15,12 +15,13 @@ CATALOGUE_FILE = "catalogue.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cause:
-    """One entry; `separate_by` says what tells it from its look-alikes."""
+    """One entry; `separate_by` says what tells it from its look-alikes, whose labels `look_alike` holds."""
 
     id: str
     label: str
     title: str
     separate_by: str
+    look_alike: tuple[str, ...]
     remedy: Remedy
 
 
@@ -57,6 +58,7 @@ def _cause(data: dict[str, Any]) -> Cause:
         label=data["label"],
         title=data["title"],
         separate_by=data["separate_by"],
+        look_alike=tuple(data["look_alike"]),
         remedy=Remedy(
             summary=remedy["summary"],
             steps=tuple(remedy["steps"]),

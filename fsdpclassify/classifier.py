@@ -154,8 +154,8 @@ def _sources(x: Input, max_bytes: int | None) -> list[Source]:
     if isinstance(x, os.PathLike):
         return collect([x], max_bytes=max_bytes)
     paths = list(x)
-    wrong = next((p for p in paths if not isinstance(p, os.PathLike)), None)
-    if wrong is not None:
-        message = f"expected log text or paths, got an iterable with {type(wrong).__name__}; wrap paths in pathlib.Path"
+    wrong = [type(p).__name__ for p in paths if not isinstance(p, os.PathLike)]
+    if wrong:
+        message = f"expected log text or paths, got an iterable with {wrong[0]}; wrap paths in pathlib.Path"
         raise TypeError(message)
     return collect(paths, max_bytes=max_bytes)

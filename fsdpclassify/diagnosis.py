@@ -17,13 +17,14 @@ from fsdpclassify.head import Head, facts_array
 from fsdpclassify.initiating import initiating_nodes, initiating_ranks
 from fsdpclassify.manifest import Manifest
 from fsdpclassify.records import Diagnosis, Incident, InputKind
-from fsdpclassify.structure import grounds
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 _READS_LIKE = 0.3
+#: What a line counts for that says the same as others, so that none of them is missed much.
+_TIED = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,23 +81,27 @@ def diagnose(
     """The answer for one incident; `paths` are the labels of the sources, `mask` hides secrets in printed lines."""
     scored = score(model, incident, kinds)
     label = max(scored.probabilities, key=lambda k: scored.probabilities[k])
-    weighed = weigh(
+    weighed, support = weigh(
         incident, scored.features, scored.vectors, scored.facts, scored.ledger, scored.line_evidence,
         lambda v, f, g: model.head.run(v, f, g)[0], model.manifest.labels, label,
     )  # fmt: skip
     verdict = decide(
         scored.probabilities,
         model.manifest.thresholds[mode],
-        evidence=_support(weighed, incident),
+        evidence=support,
         unlike=False,
         minimum_evidence=model.manifest.out_of_scope.get("minimum_evidence", 0.0) if mode != "best-guess" else 0.0,
     )
-    rows = [(w.row, w.weight) for w in weighed if w.row is not None]
+    rows = [(w.row, max(w.weight, _TIED)) for w in weighed if w.row is not None and w.supports == label]
     scores = model.causes.score(scored.vectors)
     cause = best_cause(label, rows, scores, model.catalogue)
     sure = verdict.verdict != UNDETERMINED
     shown_cause = cause if sure or label == OTHER else None
-    speaking = [scored.features.window[w.row] for w in weighed if w.row is not None and w.weight > 0 and w.why is None]
+    speaking = [
+        scored.features.window[w.row]
+        for w in weighed
+        if w.row is not None and w.supports == label and w.weight > -_TIED and w.why is None
+    ]
     return Diagnosis(
         verdict=verdict.verdict,
         cause=None if shown_cause is None else model.catalogue.causes[shown_cause].id,
@@ -116,24 +121,6 @@ def diagnose(
         collect_next=collect_next(incident, sure=sure),
         ledger=incident.ledger,
     )
-
-
-def _support(weighed: Sequence[Weighed], incident: Incident) -> float:
-    """The weight of the strongest line, or 1 when a structural fact is printed that needs no wording."""
-    decisive = {
-        "shapes",
-        "behind",
-        "mismatch",
-        "early_error",
-        "early_kill",
-        "transport",
-        "peer_closed",
-        "barrier",
-        "hardware",
-    }
-    if any(g.name in decisive for g in grounds(incident)):
-        return 1.0
-    return max((w.weight for w in weighed), default=0.0)
 
 
 def _reason(weighed: Weighed, scores: NDArray[np.float32], catalogue: Catalogue) -> str:

@@ -6,7 +6,7 @@ fall to zero. What is left of the probability is what the other lines carry.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 _CANDIDATES = 24
 _SHOWN = 8
 _LEAST = 0.005
+_ALONE = 0.05
+_FILL = 3
 _TEXT_LIMIT = 500
 
 
@@ -31,6 +33,12 @@ class _Candidate:
     columns: set[int] = field(default_factory=set)
     why: str | None = None
     weight: float = 0.0
+    alone: float = 0.0
+
+    @property
+    def speaks_for(self) -> bool:
+        """Whether the label gains by the line: from the whole, or where others say the same, on its own."""
+        return self.weight >= _LEAST or (self.weight > -_LEAST and self.alone > 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,26 +65,41 @@ def weigh(
     run: Run,
     labels: Sequence[str],
     label: str,
-) -> list[Weighed]:
-    """The lines that change p(`label`) when they are taken away, strongest first; at most eight."""
+) -> tuple[list[Weighed], float]:
+    """The lines that p(`label`) rests on, strongest first, at most eight; and how much it rests on all lines together.
+
+    Where several lines say the same, none of them is missed much: such ties go to the line that says most alone.
+    """
     import numpy as np
 
     index = labels.index(label)
-    base = float(run(vectors, facts, ledger)[index])
-    found = _candidates(incident, features, line_evidence)
-    for item in found:
-        keep = np.arange(len(vectors)) != (-1 if item.row is None else item.row)
+
+    def p(rows: NDArray[np.bool_], columns: Collection[int]) -> float:
         without = ledger.copy()
-        without[list(item.columns)] = 0.0
-        item.weight = base - float(run(vectors[keep], facts[keep], without)[index])
-    shown = sorted((c for c in found if abs(c.weight) >= _LEAST), key=lambda c: -c.weight)
-    return [_weighed(c, line_evidence, labels, label) for c in _strongest(shown)]
+        without[list(columns)] = 0.0
+        return float(run(vectors[rows], facts[rows], without)[index])
+
+    every, none = np.ones(len(vectors), bool), np.zeros(len(vectors), bool)
+    found = _candidates(incident, features, line_evidence)
+    grounded = {c for item in found for c in item.columns}
+    base, bare = p(every, ()), p(none, grounded)
+    for item in found:
+        own = none.copy()
+        if item.row is not None:
+            own[item.row] = True
+        item.weight = base - p(every & ~own, item.columns)
+        item.alone = p(own, grounded - item.columns) - bare
+    return [_weighed(c, line_evidence, labels, label) for c in _strongest(found)], base - bare
 
 
-def _strongest(ordered: list[_Candidate]) -> list[_Candidate]:
-    """The strongest for, and at most two against."""
-    against = [c for c in ordered if c.weight < 0][-2:]
-    return [c for c in ordered if c.weight > 0][: _SHOWN - len(against)] + against
+def _strongest(found: list[_Candidate]) -> list[_Candidate]:
+    """The strongest for, and at most two against; lines that say the same as stronger ones fill up to three."""
+    ordered = sorted(found, key=lambda c: (-round(c.weight, 2), -c.alone))
+    against = [c for c in ordered if c.weight <= -_LEAST][-2:]
+    telling = [c for c in ordered if c.weight >= _LEAST]
+    tied = [c for c in ordered if c.speaks_for and c not in telling and c.alone >= _ALONE]
+    telling += tied[: max(0, _FILL - len(telling))]
+    return telling[: _SHOWN - len(against)] + against
 
 
 def _candidates(incident: Incident, features: Features, line_evidence: NDArray[np.float32]) -> list[_Candidate]:
@@ -95,11 +118,11 @@ def _candidates(incident: Incident, features: Features, line_evidence: NDArray[n
 
 
 def _weighed(item: _Candidate, line_evidence: NDArray[np.float32], labels: Sequence[str], label: str) -> Weighed:
-    own = labels[int(line_evidence[item.row].argmax())] if item.row is not None else label
-    structural = item.why is not None
-    supports = label if item.weight > 0 and (structural or own == "other") else own
-    if item.weight > 0 and supports != label:
-        supports = label
+    """What the line speaks for: the label if it raises it, else the label that its wording is nearest to."""
+    supports = label
+    if not item.speaks_for and item.row is not None:
+        others = [(float(e), name) for e, name in zip(line_evidence[item.row], labels, strict=True) if name != label]
+        supports = max(others)[1]
     return Weighed(line=item.line, row=item.row, supports=supports, weight=item.weight, why=item.why)
 
 

@@ -58,13 +58,18 @@ class _Order:
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self._index = {id(line): i for i, line in enumerate(lines)}
-        self._clocked = {line.source for line in lines if line.stamped}
-        sources = {line.source for line in lines}
-        self.by_clock = bool(sources) and sources == self._clocked
+        self._starts: dict[int, float] = {}
+        for line in lines:
+            if line.time is not None:
+                self._starts.setdefault(line.source, line.time)
+        self.by_clock = bool(lines) and {line.source for line in lines} == set(self._starts)
 
     def key(self, event: Event) -> tuple[float, int]:
+        """Sorts events; what stands before the first stamp of its file is as old as that stamp."""
         position = self.position(event.line)
-        return (event.time or 0.0, position) if self.by_clock else (0.0, position)
+        if not self.by_clock:
+            return (0.0, position)
+        return (event.time if event.time is not None else self._starts[event.line.source], position)
 
     def position(self, line: Line) -> int:
         return self._index.get(id(line), 0)
@@ -90,19 +95,20 @@ def is_detection(event: Event) -> bool:
     """Whether this event alone shows a rank waiting or losing its peer."""
     if event.kind is EventKind.NOTIFIED or event.kind is EventKind.DUMPING:
         return event.detail == "states_timeout"
-    if event.kind is EventKind.TRANSPORT and event.name == "ib_flush":
-        return True
+    if event.kind is EventKind.TRANSPORT and event.name == "async_event":
+        return False  # a port or queue pair reports a fault: no rank is shown waiting yet
     return event.kind in DETECTIONS
 
 
 def _serving_sources(events: Sequence[Event]) -> set[int]:
-    """Sources of an inference server's job: all that show no training, if one shows a server.
+    """Sources of an inference server's job.
 
-    Where no file shows training, the server is the only job, and the files of its other ranks are its own.
+    Those that show a server and no training. Where no file shows training and a server's own file shows a
+    rank waiting, the server is the distributed job, and the files of its other ranks are its own as well.
     """
     servers = {e.line.source for e in events if e.kind is EventKind.SERVER}
     training = {e.line.source for e in events if e.kind is EventKind.TRAINER}
-    if servers and not training:
+    if servers and not training and any(e.line.source in servers and is_detection(e) for e in events):
         return {e.line.source for e in events}
     return servers - training
 
@@ -161,9 +167,9 @@ def _progress_between(group: Sequence[Event], event: Event, events: Sequence[Eve
             continue
         if not order.by_clock and e.line.source != last.line.source:
             continue  # without clocks, only the order within one file means anything
-        if e.kind is EventKind.ATTEMPT:
+        late = order.by_clock and order.key(e)[0] < lo[0] + _SETTLE_S
+        if e.kind is EventKind.ATTEMPT and not (late and e.name == "start_up"):
             return True
-        late = order.by_clock and (e.time or 0.0) < (last.time or 0.0) + _SETTLE_S
         if e.kind is EventKind.STEP and e.step is not None and e.step > best and not late:
             return True
     return False

@@ -6,16 +6,19 @@ a main process writes counts as rank 0 unless rank 0 is shown waiting (design §
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 from fsdpclassify.records import Event, EventKind, Incident
 from fsdpclassify.roles import is_early_failure
-from fsdpclassify.window import WindowLine
+from fsdpclassify.window import When, WindowLine
 
 #: Groups of ranks that one launcher signals are whole nodes of this many ranks at least.
 _NODE = 2
 _LOOP_END_SIZE = 16
+#: Frames and code lines are indented; the last line of a traceback names an exception.
+_TRACEBACK = re.compile(r"Traceback \(most|\s{2,}\S|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b")
 
 
 def initiating_ranks(label: str, incident: Incident, evidence: Sequence[WindowLine]) -> tuple[int, ...]:
@@ -43,14 +46,18 @@ def _lone_missing(incident: Incident) -> tuple[int, ...]:
 def _speaker(incident: Incident, evidence: Sequence[WindowLine]) -> tuple[int, ...]:
     """The rank that printed the strongest evidence, if it is not itself waiting."""
     for row in evidence:
-        if row.system:
+        if row.system or row.is_detection or row.rank in incident.waiting or row.when is When.AFTER:
             continue
         if row.rank is not None:
-            return () if row.rank in incident.waiting else (row.rank,)
-        if row.line.unprefixed and 0 not in incident.waiting and not row.is_detection:
+            return (row.rank,)
+        if _main_process(row) and 0 not in incident.waiting:
             return (0,)
-        return ()
     return ()
+
+
+def _main_process(row: WindowLine) -> bool:
+    """Whether only a main process writes such a line: no rank in front, and not a part of somebody's traceback."""
+    return row.line.unprefixed and row.line.node is None and not _TRACEBACK.match(row.line.text)
 
 
 def _signalled_node(incident: Incident) -> tuple[int, ...]:
@@ -67,7 +74,8 @@ def _signalled_node(incident: Incident) -> tuple[int, ...]:
         return ()
     size = next(iter(closed.values()))
     blocks = {r // size for r in incident.waiting} if size >= _NODE else set()
-    absent = set(range(max(blocks, default=0) + 1)) - blocks
+    count = max(blocks, default=0) + 1 if incident.world_size is None else incident.world_size // size
+    absent = set(range(count)) - blocks
     full = all(b * size + i in incident.waiting for b in blocks for i in range(size))
     if not full or len(absent) != 1:
         return ()

@@ -72,7 +72,7 @@ def is_early_failure(event: Event, detection: Event, onset: float | None) -> boo
 
 def came_before(event: Event, detection: Event, onset: float | None) -> bool:
     """By clock when both lines are stamped, by position within one file, and open (True) between unstamped files."""
-    if event.line.stamped and detection.line.stamped and event.time is not None and detection.time is not None:
+    if _clocked(event) and _clocked(detection) and event.time is not None and detection.time is not None:
         limit = detection.time if onset is None else min(detection.time, onset + _SLACK_S)
         if event.line.source == detection.line.source and event.time == detection.time:
             return event.line.number < detection.line.number
@@ -80,6 +80,11 @@ def came_before(event: Event, detection: Event, onset: float | None) -> bool:
     if event.line.source == detection.line.source:
         return event.line.number < detection.line.number
     return True
+
+
+def _clocked(event: Event) -> bool:
+    """Whether the time was printed with the event: on its line, or in its entry of a launcher's report."""
+    return event.line.stamped or event.name == "report"
 
 
 def failed_ranks(

@@ -34,6 +34,7 @@ def catalogue_bytes(inventory: Inventory) -> bytes:
             "label": c.label,
             "title": c.title,
             "separate_by": c.separate_by,
+            "look_alike": sorted({other.label for n in c.look_alike if (other := inventory.cause(n))}),
             "remedy": {
                 "summary": c.remedy.summary,
                 "steps": list(c.remedy.steps),

@@ -33,23 +33,17 @@ _MATCHES = 8
 #: Lines that differ in their digits alone have the same candidates: anchors hold no fixed digit.
 _DIGITS = str.maketrans("123456789", "000000000")
 _SHAPES, _SHAPE = 50_000, 400
-#: What a file shows by its first such line it need not show again.
-_ONCE = frozenset({EventKind.TRAINER, EventKind.SERVER})
 
 
 def parse(lines: Sequence[Line]) -> list[Event]:
     """Every event of `lines`, in their order. A line that makes a detection makes no plain error as well."""
     events: list[Event] = []
     candidates = _Candidates()
-    once: set[tuple[int, int | None, EventKind]] = set()
+    once: set[tuple[int, int | None, str]] = set()
     for index, line in enumerate(lines):
-        for event in _events_of(candidates.of(line.text), lines, index, line):
-            if event.kind in _ONCE:
-                key = (line.source, event.rank, event.kind)
-                if key in once:
-                    continue
-                once.add(key)
-            events.append(event)
+        rules = candidates.of(line.text)
+        if rules:
+            events.extend(_events_of(rules, lines, index, line, once))
     return with_report_exits(events)
 
 
@@ -75,23 +69,35 @@ class _Candidates:
         return tuple(rule for gate, rule in _GATES if gate.search(text))
 
 
-def _events_of(rules: Iterable[Rule], lines: Sequence[Line], index: int, line: Line) -> list[Event]:
+def _events_of(
+    rules: Iterable[Rule], lines: Sequence[Line], index: int, line: Line, once: set[tuple[int, int | None, str]]
+) -> list[Event]:
     found: list[Event] = []
     for rule in rules:
-        found.extend(_apply(rule, lines, index, line))
-    if len(found) > 1 and any(e.kind in DETECTIONS for e in found):
-        found = [e for e in found if e.kind is not EventKind.ERROR]
-    return found
+        key = (line.source, line.rank, rule.name)
+        if rule.once and key in once:
+            continue
+        made = _apply(rule, lines, index, line)
+        if made and rule.once:
+            once.add(key)
+        found.extend(made)
+    if len(found) < 2:
+        return found
+    if any(e.kind in DETECTIONS for e in found):
+        return [e for e in found if e.kind is not EventKind.ERROR]
+    first = {e.name: e for e in reversed(found) if e.kind is EventKind.ERROR}
+    return [e for e in found if e.kind is not EventKind.ERROR or first[e.name] is e]
 
 
-def _apply(rule: Rule, lines: Sequence[Line], index: int, line: Line) -> Iterable[Event]:
-    body = line.body if len(line.body) <= 2 * _SEARCHED else f"{line.body[:_SEARCHED]} {line.body[-_SEARCHED:]}"
-    matches = list(islice(rule.pattern.finditer(body), _MATCHES))
+def _apply(rule: Rule, lines: Sequence[Line], index: int, line: Line) -> list[Event]:
+    body = line.text if rule.prefixes else line.body
+    if len(body) > 2 * _SEARCHED:
+        body = f"{body[:_SEARCHED]} {body[-_SEARCHED:]}"
+    matches = list(islice(rule.pattern.finditer(body), 1 if rule.once else _MATCHES))
     if not matches and rule.joins:
         match = _joined(rule, lines, index, line)
         matches = [match] if match else []
-    for match in matches:
-        yield from rule.build(match, line)
+    return [event for match in matches for event in rule.build(match, line)]
 
 
 def _joined(rule: Rule, lines: Sequence[Line], index: int, line: Line) -> re.Match[str] | None:

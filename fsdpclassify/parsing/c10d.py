@@ -22,6 +22,8 @@ _WORK = re.compile(
 _ARG = re.compile(r"(SeqNum|OpType|NumelIn|NumelOut|Timeout\(ms\))=([\w-]+)")
 _ARG_FIELD = {"SeqNum": "seq", "OpType": "op", "NumelIn": "numel_in", "NumelOut": "numel_out", "Timeout(ms)": "timeout_ms"}
 
+_ABORTED = re.compile(r"communicator was aborted on rank (\d{1,6})\b")
+
 
 def _group_of(match: re.Match[str]) -> str | None:
     guid, desc = match.groupdict().get("guid"), match.groupdict().get("desc")
@@ -35,6 +37,8 @@ def _rank_of(match: re.Match[str], line: Line) -> int | None:
     if line.rank is not None:
         return line.rank
     grank = match.groupdict().get("grank")
+    if (aborted := _ABORTED.search(line.body, 0, 300)) is not None:
+        return int(aborted[1])
     group = _group_of(match)
     world_like = group is None or group in ("0", "0(default_pg)") or "default" in group
     return int(grank) if grank is not None and world_like else None
@@ -159,6 +163,12 @@ def _mismatch(match: re.Match[str], line: Line) -> Iterable[Event]:
     yield event(EventKind.STATUS, line, rank=match["peer"], op=match["op2"], seq=match["seq2"], name="fingerprint", detail=str(same_seq))
 
 
+def _mismatch_stated(match: re.Match[str], line: Line) -> Iterable[Event]:
+    """For a message whose fingerprints are cut off or of another form; the whole one has its own rule."""
+    if _MISMATCH.search(match.string) is None:
+        yield event(EventKind.MISMATCH, line)
+
+
 _BARRIER = re.compile(
     r"(?:\[Rank (?P<own>\d+)\]: )?(?:Ranks? (?P<list>\d+(?:, ?\d+)*) failed to pass monitoredBarrier in (?P<ms>\d+) ms"
     r"|Rank (?P<zero>\d+) timed out in monitoredBarrier after (?P<ms2>\d+) ms"
@@ -230,8 +240,8 @@ RULES = (
     Rule(
         name="mismatch_stated",
         anchor=r"Detected mismatch between collectives",
-        pattern=re.compile(r"Detected mismatch between collectives on ranks\.?(?! Rank \d+ is running)"),
-        build=simple(EventKind.MISMATCH),
+        pattern=re.compile(r"Detected mismatch between collectives on ranks"),
+        build=_mismatch_stated,
         detection=True,
     ),
     Rule(name="monitored_barrier", anchor=r"monitoredBarrier", pattern=_BARRIER, build=_barrier, detection=True),

@@ -9,7 +9,7 @@ from fsdpclassify.parsing.rule import Rule, event, simple
 from fsdpclassify.records import Event, EventKind, Line
 
 _WORLD = re.compile(
-    r"(?:\bworld[_ ]size['\"]?\W{1,3}|WORLD_SIZE=|Starting with |distributed_world_size\W{1,3}|, size: |MEMBER: \d+/|num_processes['\"]?\W{1,3})(?P<total>\d{1,6})\b"
+    r"(?:\bworld[_ ]size['\"]?\W{1,3}|WORLD_SIZE=|Starting with |distributed_world_size\W{1,3}|MEMBER: \d+/|num_processes['\"]?\W{1,3})(?P<total>\d{1,6})\b"
 )
 _COLLECTIVE_FRAME = (
     r"(?:\bbarrier|all_reduce|all_gather\w*|reduce_scatter\w*|broadcast\w*|wait_for_everyone|all_to_all\w*)"
@@ -33,12 +33,27 @@ def _phrase(match: re.Match[str], line: Line) -> Iterable[Event]:
     )
 
 
+_DEFAULT_GROUP = re.compile(r"\[PG (?:ID )?0 |PG Name: 0\b")
+
+
+def _group_size(match: re.Match[str], line: Line) -> Iterable[Event]:
+    """Options of a process group: only the size of the default group, the first one, is that of the world."""
+    if _DEFAULT_GROUP.search(line.body, 0, 2000):
+        yield event(EventKind.WORLD, line, rank=match["rank"], total=match["total"], name="declared")
+
+
 RULES = (
     Rule(
         name="world_size",
-        anchor=r"orld[_ ]size|WORLD_SIZE=|Starting with |, size: |MEMBER: |num_processes",
+        anchor=r"orld[_ ]size|WORLD_SIZE=|Starting with |MEMBER: |num_processes",
         pattern=_WORLD,
         build=simple(EventKind.WORLD, name="declared"),
+    ),
+    Rule(
+        name="group_size",
+        anchor=r"global rank: \d",
+        pattern=re.compile(r"\bsize: (?P<total>\d{1,6}), global rank: (?P<rank>\d{1,6})"),
+        build=_group_size,
     ),
     Rule(
         name="stack_in_collective",

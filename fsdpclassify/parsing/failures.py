@@ -9,7 +9,7 @@ from fsdpclassify.parsing.rule import Rule, event, simple
 from fsdpclassify.records import Event, EventKind, Line
 
 _EXCEPTION = re.compile(
-    r"^(?:E\s+)?(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration|NotFound|Died|Crashed|Failure))(?: ?: ?(?P<detail>.{0,300})|\s*$)"
+    r"^(?:E\s+)?(?P<name>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Interrupt|Exit|Iteration|NotFound|Died|Crashed|Failure))(?: ?: ?(?P<detail>.{0,300})|\s*(?:\[repeated \d+x across cluster\]\s*)?$)"
 )
 #: Raised by the launcher about its children, or by the wait itself: never the reason why a rank left.
 _SECONDARY = re.compile(

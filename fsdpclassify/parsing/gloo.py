@@ -46,6 +46,13 @@ RULES = (
         joins=True,
     ),
     Rule(
+        name="store_stack",
+        anchor=r"d::TCPStore::do",
+        pattern=re.compile(r"frame #\d+: c10d::TCPStore::do(?P<detail>Wait|Get)\("),
+        build=simple(EventKind.STORE, name="store_stack"),
+        detection=True,
+    ),
+    Rule(
         name="gloo_wait",
         anchor=r"Timed out waiting |Application timeout caused pair closure",
         pattern=re.compile(r"Timed out waiting (?P<elapsed_ms>\d+)ms for (?P<name>recv|send) operation|Application timeout caused pair closure"),

@@ -26,6 +26,8 @@ def unglue(text: str, is_prefix_only: Callable[[str], bool]) -> list[str]:
     """The messages of one frame, in order; their texts joined are `text` but for blanks at the seams."""
     if "[rank" not in text and ".cpp:" not in text and "Traceback (most" not in text:
         return [text]
+    if text[0] == "[" and text.find("[rank", 1) < 0 and ".cpp:" not in text and "Traceback" not in text:
+        return [text]  # an ordinary line: its one prefix stands in front
     cuts: list[int] = []
     for match in _GLUED.finditer(text):
         cut = _with_outer(text, match.start())

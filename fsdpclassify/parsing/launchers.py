@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from collections.abc import Iterable
 
 from fsdpclassify.parsing.rule import Rule, event, simple
@@ -21,9 +22,9 @@ def _elastic(match: re.Match[str], line: Line) -> Iterable[Event]:
     yield event(EventKind.EXIT, line, rank=None, code=match["code"], local_rank=match["local"], name="elastic")
 
 
-_REPORT_RANK = re.compile(r"^\s*rank +: (?P<rank>\d+) \(local_rank: (?P<local_rank>\d+)\)")
-_REPORT_CODE = re.compile(r"^\s*exitcode +: (?P<code>-?\d+) ?\(pid: \d+\)")
-_REPORT_TIME = re.compile(r"^\s*time +: (?P<detail>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)")
+_REPORT_RANK = re.compile(r"(?:^|[:>] ?)\s{0,9}rank +: (?P<rank>\d+) \(local_rank: (?P<local_rank>\d+)\)")
+_REPORT_CODE = re.compile(r"(?:^|[:>] ?)\s{0,9}exitcode +: (?P<code>-?\d+) ?\(pid: \d+\)")
+_REPORT_TIME = re.compile(r"(?:^|[:>] ?)\s{0,9}time +: (?P<detail>\d{4}-\d\d-\d\d_\d\d:\d\d:\d\d)")
 
 _MPI = re.compile(r"(?:mpirun|prterun) noticed that process rank (?P<rank>\d+) with PID \d+ on node (?P<node>\S+) exited on signal (?P<code>\d+)")
 
@@ -35,14 +36,22 @@ def _mpi(match: re.Match[str], line: Line) -> Iterable[Event]:
 _LOSS = (
     r"DUE TO (?P<why>PREEMPTION|NODE FAILURE|TIME LIMIT)|Node failure on (?P<node>\S+)|Nodes \S+ not responding, setting DOWN|unexpectedly rebooted"
     r"|has been marked dead because the detector|PreemptionWatcher: preemption detected|Spot ITN received|compute\.instances\.preempted"
-    r"|has lost communication with a remote daemon|Received (?P<sig>\d+) death signal, shutting down workers|got signal: (?P<sig2>\d+)\b"
+    r"|has lost communication with a remote daemon|Received (?P<sig>\d+|(?:Signals\.)?SIG[A-Z]+) death signal|got signal: (?P<sig2>\d+)\b"
 )
 
 
+def _signal_number(text: str | None) -> str | None:
+    """`15`, `SIGTERM` or `Signals.SIGTERM` as digits; None for a name that this platform does not know."""
+    if text is None or text.isdigit():
+        return text
+    number = getattr(signal, text.rsplit(".", 1)[-1], None)
+    return None if number is None else str(int(number))
+
+
 def _loss(match: re.Match[str], line: Line) -> Iterable[Event]:
-    signal = match["sig"] or match["sig2"]
+    stopped = match["sig"] or match["sig2"]
     name = {"TIME LIMIT": "time_limit", "PREEMPTION": "preemption", "NODE FAILURE": "node_loss"}.get(match["why"] or "", "node_loss")
-    yield event(EventKind.SIGNAL, line, code=signal, name="agent_signal" if signal else name, detail=match[0][:120])
+    yield event(EventKind.SIGNAL, line, code=_signal_number(stopped), name="agent_signal" if stopped else name, detail=match[0][:120])
 
 
 RULES = (
@@ -116,8 +125,22 @@ RULES = (
     ),
     Rule(
         name="attempt",
-        anchor=r"will restart worker group|attempts left|Restarting worker group|requeing job|Restarting training attempt",
-        pattern=re.compile(r"(?P<detail>will restart worker group|Restarting worker group|requeing job|\d+/\d+ attempts left)"),
+        anchor=r"will restart worker group|attempts left|Restarting worker group|requeing job|Restarting training attempt|REQUEUE|equeuing job",
+        pattern=re.compile(
+            r"(?P<detail>will restart worker group|Restarting worker group|requeing job|\d+/\d+ attempts left|Restarting training attempt"
+            r"|DUE TO JOB REQUEUE|REQUEUED|[Rr]equeuing job)"
+        ),
         build=simple(EventKind.ATTEMPT),
+    ),
+    Rule(
+        name="start_up",
+        anchor=r"GLOBAL_RANK: |distributed processes registered|Starting elastic_operator|endezvous'ing worker group|initialized process group"
+        r"|Setting OMP_NUM_THREADS|nitializing torch distributed|Running training \*|> initializing",
+        pattern=re.compile(
+            r"(?P<detail>Initializing distributed: GLOBAL_RANK: \d+|All distributed processes registered|Starting elastic_operator with launch configs"
+            r"|Rendezvous'ing worker group|initialized process group|Setting OMP_NUM_THREADS environment variable for each process"
+            r"|[Ii]nitializing torch distributed|\*{3,} Running training \*|> initializing (?:torch distributed|model parallel))"
+        ),
+        build=simple(EventKind.ATTEMPT, name="start_up"),
     ),
 )

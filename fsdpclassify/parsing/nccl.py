@@ -114,7 +114,7 @@ RULES = (
         name="nccl_warn_transport",
         anchor=r"NCCL WARN ",
         pattern=re.compile(
-            r"NCCL WARN (?:\([^)]*\) )?(?:NET/Socket : (?:socket progress error|peer )|NET/IB ?: [^\n]{0,80}(?:async (?:fatal |error )?event|failed)"
+            r"NCCL WARN (?:\([^)]*\) )?(?:NET/Socket : (?:socket progress error|peer )|NET/IB ?: [^\n]{0,80}failed"
             r"|Call to ibv_\w+ failed|Bootstrap : no socket interface|NET/Socket : no interface|Timeout waiting for)"
         ),
         build=_named,
@@ -122,9 +122,11 @@ RULES = (
     ),
     Rule(
         name="ib_async_event",
-        anchor=r"Got (?:async|non-fatal async)",
-        pattern=re.compile(r"Got (?:async (?:error |fatal )?event|non-fatal async event)[^\n]{0,40}(?:port error|fatal|error)"),
-        build=_named,
+        anchor=r"Got (?:async|non-fatal async)|async fatal event",
+        pattern=re.compile(
+            r"(?P<detail>(?:Got (?:async (?:error |fatal )?event|non-fatal async event)|async fatal event)[^\n]{0,60}(?:port error|fatal|error))"
+        ),
+        build=simple(EventKind.TRANSPORT, name="async_event"),
     ),
     Rule(
         name="comm_size",

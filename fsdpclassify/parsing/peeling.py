@@ -210,4 +210,7 @@ def _strip_once(item: Peeled) -> bool:
         rules = _LETTERED
     else:
         return False
-    return any(rule(item) for rule in rules)
+    for rule in rules:
+        if rule(item):
+            return True
+    return False

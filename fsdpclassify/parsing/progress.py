@@ -9,15 +9,18 @@ from fsdpclassify.parsing.rule import Rule, event, simple
 from fsdpclassify.records import Event, EventKind, Line
 
 _BAR = re.compile(
-    r"(?P<name>[^|\r\n]{0,80}?):? *(?P<pct>\d{1,3})%\|[^|]{0,200}\| *(?P<step>[\d,.]+[kMG]?)/(?P<total>[\d,.]+[kMG]?) "
+    r"(?P<pct>\d{1,3})%\|[^|]{0,200}\| *(?P<step>[\d,.]+[kMG]?)/(?P<total>[\d,.]+[kMG]?) "
     r"\[(?P<spent>[\d:]+)<(?P<left>[\d:?]+)(?:, *(?P<rate>[\d.]+|\?) ?(?P<unit>[\w ]{1,20}/s|s/[\w ]{1,12}))?"
 )
+#: A bar's name stands before its percentage, behind what another bar left on the line.
+_NAME_REACH = 80
+_NAME = re.compile(r"[|\r\n\]]")
 _STEP = re.compile(
-    r"(?:^|[\s\[{('\",|])(?:global[_ ])?(?:step|iteration|iter)['\"]?\s{0,4}[:=# ]\s{0,10}(?P<step>\d{1,9})(?:\s{0,10}/\s{0,10}(?P<total>\d{1,9}))?(?![\d.]*[smhx%])",
+    r"(?:^|[\s\[{('\",|/])(?:global[_ ])?(?:step|iteration|iter)['\"]?\s{0,4}[:=# ]\s{0,10}(?P<step>\d{1,9})(?:\s{0,10}/\s{0,10}(?P<total>\d{1,9}))?(?![\d.]*[smhx%]|\d*\.\d)",
     re.IGNORECASE,
 )
 _TIME = re.compile(
-    r"(?:elapsed time per iteration \(ms\): (?P<ms>[\d.]+)|\b(?:step|iter|batch|train)[_ ]?time(?:ing)?(?: in s| \(s\)|_s)?\W{1,3}(?P<sec>[\d.]+)(?P<unit>ms)?)",
+    r"(?:elapsed time per iteration \(ms\): (?P<ms>[\d.]+)|\b(?:train_)?(?:step|iter|batch|train)[_ ]?tim(?:e|ing)(?: in s| \(s\)|_s)?\W{1,3}(?P<sec>[\d.]+)(?P<unit>ms)?)",
     re.IGNORECASE,
 )
 
@@ -42,7 +45,7 @@ def _bar(match: re.Match[str], line: Line) -> Iterable[Event]:
     yield event(
         EventKind.PROGRESS,
         line,
-        name=match["name"].strip(" :|\t")[-60:],
+        name=_NAME.split(match.string[max(0, match.start() - _NAME_REACH) : match.start()])[-1].strip(" :\t")[-60:],
         step=_count(match["step"]),
         total=_count(match["total"]),
         elapsed_s=_seconds(match["spent"]),

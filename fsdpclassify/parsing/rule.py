@@ -17,6 +17,9 @@ class Rule:
 
     It gates the slower `pattern`, and the same anchors are scanned for over the raw bytes of large
     inputs. `joins` lets a match go on into the next two lines, for logs wrapped at a terminal width.
+    `once` keeps only the first match of each rank in a file: that such a line exists is all it says.
+    `prefixes` searches the line with its prefixes, whose process names say what kind of job it is.
+    An anchor holds no fixed digit but 0, so that lines which differ in their numbers share their gates.
     """
 
     name: str
@@ -25,6 +28,8 @@ class Rule:
     build: Build
     detection: bool = False
     joins: bool = False
+    once: bool = False
+    prefixes: bool = False
 
 
 def simple(kind: EventKind, **constant: str) -> Build:

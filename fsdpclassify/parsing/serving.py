@@ -39,6 +39,8 @@ RULES = (
         r"|tensorrt_llm|trtllm-serve|TRT-LLM|lmdeploy|Uvicorn running|/v\d/|/generate HTTP|Application startup complete|\[server\]|POST /",
         pattern=re.compile(f"{_VLLM}|{_SGLANG}|{_OTHERS}|{_HTTP}"),
         build=simple(EventKind.SERVER),
+        once=True,
+        prefixes=True,
     ),
     Rule(
         name="trainer",
@@ -46,5 +48,7 @@ RULES = (
         r"DataParallel|Lightning|titan|LLaMA|gr?norm|grad|[Ee]poch|learning|lr|backward|micro_step|consumed|reduce_scatter|REDUCE_SCATTER|checkpoint|ata[Ll]oader|global_step",
         pattern=re.compile(f"{_NAMES}|{_LOOP}"),
         build=simple(EventKind.TRAINER),
+        once=True,
+        prefixes=True,
     ),
 )

@@ -30,6 +30,8 @@ _CUT_WORDS = re.compile(
     r"|CollectiveFingerPrint|monitoredBarrier|default_pg\)|Stack trace of the failed|subsequent GPU operations"
 )
 _REACH = 48
+#: Characters that end no message, and characters that begin none.
+_OPEN, _CLOSE = "/_-(,=<&[{ ", "/_-.,=)>:]};"
 #: Starts of records that no prefix rule peels: they open a line of their own.
 _OPENING = re.compile(
     r"\s{2,}|\t|Traceback \(most|\{|\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d\b|\[\d{4}-|[A-Z][a-z]{2} [ \d]\d \d\d:|(?:INFO|WARN|WARNING|ERROR|DEBUG)\b"
@@ -74,8 +76,12 @@ def _continues(text: str, follower: str, prefixed: Prefixed) -> bool:
 
 
 def _words_are_cut(pairs: Sequence[tuple[str, str]]) -> bool:
-    """Whether at least half of the ends lie inside a word, as blind cuts do and ends of messages do not."""
-    return 2 * sum(a[-1].isalnum() and (b[0].islower() or b[0].isdigit()) for a, b in pairs) >= len(pairs)
+    """Whether at least half of the ends lie inside a phrase, as blind cuts do and ends of messages do not."""
+    return 2 * sum(_is_inside(a[-1], b[0]) for a, b in pairs) >= len(pairs)
+
+
+def _is_inside(last: str, first: str) -> bool:
+    return last in _OPEN or first in _CLOSE or (last.isalnum() and (first.islower() or first.isdigit() or first == " "))
 
 
 def _cuts_a_word(text: str, follower: str) -> bool:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,8 +41,9 @@ def unpack_wordings(data: bytes) -> tuple[list[str], list[str]]:
     with np.load(io.BytesIO(data), allow_pickle=False) as store:
         if "wording_texts" not in store.files:
             return [], []
-        texts, labels = (store[n].tobytes().decode().split("\n") for n in ("wording_texts", "wording_labels"))
-        return texts, labels
+        texts, labels = (store[n].tobytes().decode() for n in ("wording_texts", "wording_labels"))
+    # Every wording has a label, so no labels means no wordings; a split would give one that is empty.
+    return (texts.split("\n"), labels.split("\n")) if labels else ([], [])
 
 
 def pack(
@@ -119,7 +121,7 @@ def read(folder: Path, name: str) -> tuple[list[Example], list[float]]:
     path = folder / name
     try:
         return unpack(path.read_bytes())
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         message = (
             f"{path}: no readable training examples ({type(error).__name__}); retrain needs a bundle that carries them"
         )

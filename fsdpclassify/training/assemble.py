@@ -18,8 +18,8 @@ from fsdpclassify.training.export import head_graph
 from fsdpclassify.training.fit import FittedHead
 from fsdpclassify.vector import LEDGER_FACTS
 
-#: Below this weight of the strongest line a label rests on nothing but its prior.
-MINIMUM_EVIDENCE = 0.02
+#: A label that all printed lines together raise by less than this rests on its prior and on silence.
+MINIMUM_EVIDENCE = 0.05
 _LIBRARIES = ("numpy", "scikit-learn", "skl2onnx", "onnx", "onnxruntime", "tokenizers")
 
 

@@ -14,7 +14,8 @@ from fsdpclassify.training.fit import LABELS, tempered
 TARGETS: Mapping[str, float] = {"balanced": 0.90, "high-precision": 0.97}
 _FLOORS: Mapping[str, float] = {"best-guess": 0.0, "balanced": 0.40, "high-precision": 0.60}
 _CEILING = 0.98
-#: With fewer confident predictions than this a precision means nothing and the floor of the mode holds.
+#: With fewer confident predictions than this a precision means nothing: what lies below is known to fail, or the
+#: floor of the mode holds.
 _LEAST = 8
 
 
@@ -59,10 +60,8 @@ def fit_thresholds(
 def _threshold(
     top: NDArray[np.float64], right: NDArray[np.bool_], weight: NDArray[np.float64], target: float, floor: float
 ) -> float:
-    for candidate in np.arange(floor, _CEILING, 0.01):
+    for candidate in np.round(np.arange(floor, _CEILING, 0.01), 2):
         chosen = top >= candidate
-        if chosen.sum() < _LEAST:
-            return round(float(max(floor, candidate - 0.01)), 2)
-        if (weight * right)[chosen].sum() >= target * weight[chosen].sum():
-            return round(float(candidate), 2)
+        if chosen.sum() < _LEAST or (weight * right)[chosen].sum() >= target * weight[chosen].sum():
+            return float(candidate)
     return _CEILING

@@ -175,11 +175,14 @@ class _Rows:
     def fitted(self, c: float, without: int | None, near: LogisticRegression | None) -> LogisticRegression:
         """The line classifier on all rows, or on those whose wording is not in fold `without`, begun at `near`."""
         keep = np.ones(len(self.texts), bool) if without is None else _folds(self.texts) != without
-        model = LogisticRegression(C=c, max_iter=200, tol=1e-3, warm_start=near is not None)
-        if near is not None:
+        names = np.asarray(self.names)[keep]
+        # A label with a single wording is absent from the fold that leaves this wording out.
+        warm = near is not None and set(near.classes_) == set(names)
+        model = LogisticRegression(C=c, max_iter=200, tol=1e-3, warm_start=warm)
+        if near is not None and warm:
             model.coef_, model.intercept_, model.classes_ = near.coef_.copy(), near.intercept_.copy(), near.classes_
         x = np.hstack([self.vectors, self.facts]).astype(np.float32)
-        model.fit(x[keep], np.asarray(self.names)[keep], sample_weight=np.asarray(self.weights, np.float32)[keep])
+        model.fit(x[keep], names, sample_weight=np.asarray(self.weights, np.float32)[keep])
         return model
 
 

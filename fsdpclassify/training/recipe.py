@@ -44,9 +44,9 @@ def fitted(data: Material, real: Sequence[Encoded]) -> FittedHead:
 
 
 def repositories(data: Material) -> list[tuple[str, ...]]:
-    """Source repositories in `FOLDS` groups: a fold holds out all incidents of every repository in its group."""
+    """Source repositories in at most `FOLDS` groups: a fold holds out all incidents of each repository in its group."""
     names = sorted({i.example.repository for i in data.real})
-    return [tuple(names[k::FOLDS]) for k in range(FOLDS)]
+    return [tuple(names[k::FOLDS]) for k in range(min(FOLDS, len(names)))]
 
 
 def without(data: Material, group: Sequence[str]) -> list[Encoded]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from random import Random
+
 from train.simulate import healthy
 from train.simulate.record import Record
 from train.simulate.scene import Scene
@@ -91,6 +94,21 @@ _BARS: dict[str, tuple[tuple[str, str], ...]] = {
 }
 
 
+def _total(desc: str, unit: str, rng: Random) -> int:
+    """As many as the description says, or what is usual for the unit."""
+    said = re.search(r"(?:Fetching|Upload) (\d+)|of-(\d+)", desc)
+    if said and unit == "it":
+        return int(said[1] or said[2])
+    if unit in {"B"}:
+        return rng.choice((4976698672, 4915916176, 9977291336))
+    if "hard" in desc or unit in {"layers", "layer", "part", "cfg"}:
+        return rng.choice((4, 8, 17, 30, 48, 61, 126, 163))
+    large = unit in {"examples", "docs", "doc", "ba", "files", "param", "q"}
+    return rng.choice(
+        (3120, 31250, 84013, 361884, 2871403) if large else (20, 63, 300, 800, 1319, 4000, 9210)
+    )
+
+
 def bar(scene: Scene, cause: str, rank: int, onset: float, detection: float) -> bool:
     """A bar of the slow phase whose elapsed time nears the timeout; its last frame has no newline."""
     rng, world = scene.rng, scene.world
@@ -98,7 +116,7 @@ def bar(scene: Scene, cause: str, rank: int, onset: float, detection: float) -> 
     if not choices or rng.random() > 0.6:
         return False
     desc, unit = rng.choice(choices)
-    total = rng.choice((300, 1319, 4000, 31250, 84013, 361884, 2871403))
+    total = _total(desc, unit, rng)
     share = rng.uniform(0.03, 0.95)
     span = detection - onset
     width = rng.choice((10, 10, 10, 10, 30, 80))

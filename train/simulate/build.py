@@ -11,12 +11,12 @@ from functools import cache
 from random import Random
 
 from train.inventory import Inventory, load
-from train.simulate import desync, fabric, failed, late, others, quiet, reporter, tracebacks
+from train.simulate import desync, fabric, failed, late, layout, others, quiet, reporter, tracebacks
+from train.simulate.layout import Shown
 from train.simulate.lines import Lines
 from train.simulate.plan import MIX, Job, line_rules
 from train.simulate.prefix import pick_dialect
 from train.simulate.record import Record, Story
-from train.simulate.reporter import Shown
 from train.simulate.scene import Scene
 from train.simulate.world import World, make_world
 
@@ -56,13 +56,7 @@ def lines_for(split: str) -> Lines:
 def build(job: Job) -> Incident:
     """Make one incident; the same job gives the same bytes."""
     rng = Random(job.seed)
-    several = job.label in {"rank_failure", "fabric_congestion"} and rng.random() < 0.5
-    world = make_world(
-        rng,
-        held_out=job.split == "test_unseen_dialect",
-        least=3 if job.label == "rank_failure" else 2,
-        least_nodes=2 if several else 1,
-    )
+    world = _world(rng, job)
     story = Story(label=job.label, cause=job.cause)
     scene = Scene(
         world=world, story=story, lines=lines_for(job.split), rng=rng, size=job.size, blind=job.blind
@@ -72,9 +66,40 @@ def build(job: Job) -> Incident:
     if not kept:
         kept = sorted(story.records, key=lambda record: record.time)[-3:]
     dialect = pick_dialect(world, rng)
-    files = reporter.lay_out(_before(rng, world, story, kept), world, rng, dialect)
+    kept = layout.repeated(kept, world, rng, dialect.label)
+    files = layout.lay_out(_before(rng, world, story, kept), world, rng, dialect)
     files, newline = reporter.damage(files, rng)
     return _written(job, scene, kept, files, newline)
+
+
+#: Faults inside one machine; every other transport fault needs two.
+_INSIDE = frozenset({"p2p_acs_iommu", "nvlink_down", "nvswitch", "fabric_manager", "pcie_errors"})
+
+
+def _world(rng: Random, job: Job) -> World:
+    """A world in which the cause can happen and its evidence can be printed."""
+    inside = job.cause in _INSIDE and rng.random() < 0.85
+    far = job.label == "fabric_congestion" and not inside and rng.random() < 0.95
+    several = far or (job.label == "rank_failure" and rng.random() < 0.5)
+    wanted = _wanted(job.cause) if rng.random() < 0.85 else frozenset()
+    for _ in range(40):
+        world = make_world(
+            rng,
+            held_out=job.split == "test_unseen_dialect",
+            least=3 if job.label == "rank_failure" else 2,
+            least_nodes=2 if several else 1,
+        )
+        if (not wanted or wanted & set(world.tags)) and not (inside and world.nodes > 1):
+            break
+    return world
+
+
+def _wanted(name: str | None) -> frozenset[str]:
+    """The tags that a cause needs; none if it happens anywhere or its frameworks are not simulated."""
+    cause = inventory().cause(name) if name else None
+    if cause is None or "any" in cause.frameworks:
+        return frozenset()
+    return frozenset(cause.frameworks)
 
 
 def _act(scene: Scene, job: Job) -> None:

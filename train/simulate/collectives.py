@@ -60,7 +60,10 @@ def _training_op(rng: Random, world: World, group: Group) -> tuple[str, int, int
     if framework in {"FSDP", "FSDP2", "torchtitan", "verl", "DeepSpeed-ZeRO3"}:
         if group.desc == "mesh_dp_replicate":
             return _same("ALLREDUCE", _odd(rng))
-        return _gather(rng, group) if rng.random() < 0.66 else _scatter(rng, group)
+        draw = rng.random()
+        if draw < 0.2:
+            return _same("ALLREDUCE", rng.choice((1, 1, 2, 11, _odd(rng))))
+        return _gather(rng, group) if draw < 0.68 else _scatter(rng, group)
     if framework in {"Megatron", "NeMo"}:
         if "PIPELINE" in group.desc:
             return (
@@ -109,13 +112,13 @@ def training_call(rng: Random, world: World) -> Call:
     """A collective of the ordinary step."""
     group = rng.choice(world.groups[1:]) if len(world.groups) > 1 and rng.random() < 0.75 else world.groups[0]
     op, numel_in, numel_out = _training_op(rng, world, group)
-    ahead = rng.choice((0, 0, 0, 1, 1, 2, 3, 6, 14))
+    ahead = rng.choice((0, 0, 0, 1, 1, 2, 3, 6, 14, 60, 700))
     return Call(op=op, numel_in=numel_in, numel_out=numel_out, group=group, seq=_seq(rng, world), ahead=ahead)
 
 
 def meeting_call(rng: Random, world: World, *, early: bool) -> Call:
     """Where ranks meet between steps: a barrier, or a small gather; `early` = before the first step."""
-    op, numel_in, numel_out = ("ALLREDUCE", 1, 1) if rng.random() < 0.62 else _small_op(rng, world)
+    op, numel_in, numel_out = ("ALLREDUCE", 1, 1) if rng.random() < 0.52 else _small_op(rng, world)
     seq = rng.choice((1, 1, 2, 2, 3, 4, 5, 7)) if early else _seq(rng, world)
     return Call(op=op, numel_in=numel_in, numel_out=numel_out, group=world.groups[0], seq=seq)
 
@@ -135,6 +138,13 @@ def first_call(rng: Random, world: World) -> Call:
         seq=1,
         ahead=rng.choice((0, 0, 1, 40, 546)),
     )
+
+
+def stage_call(rng: Random, world: World) -> Call:
+    """The first exchange between pipeline stages."""
+    op = rng.choice(("COALESCED", "COALESCED", "SEND", "RECV"))
+    size = 0 if op == "COALESCED" else _shard(rng)
+    return Call(op=op, numel_in=size, numel_out=size, group=world.groups[0], seq=rng.choice((1, 2, 3, 3, 4)))
 
 
 def other_call(rng: Random, world: World, call: Call) -> Call:

@@ -23,16 +23,16 @@ FRAMEWORKS: dict[str, tuple[int, tuple[str, ...]]] = {
 #: Launchers with a weight.
 LAUNCHERS: dict[str, int] = {
     "torchrun": 36,
-    "tee": 7,
-    "slurm": 9,
+    "tee": 4,
+    "slurm": 6,
     "slurm_torchrun": 6,
-    "mpirun": 3,
+    "mpirun": 2,
     "ray": 5,
-    "k8s": 5,
+    "k8s": 3,
     "deepspeed": 8,
     "accelerate": 11,
     "spawn": 4,
-    "files": 6,
+    "files": 5,
 }
 
 #: Combinations that only the split of unseen dialects may use.

@@ -6,6 +6,7 @@ from dataclasses import replace
 from random import Random
 
 from train.simulate import c10d, tracebacks, waiting
+from train.simulate.astray import notified, spoilt_step
 from train.simulate.collectives import Call, meeting_call, other_call, training_call
 from train.simulate.record import Record
 from train.simulate.scene import Scene
@@ -23,7 +24,18 @@ _INIT = (
 )
 _RANK0 = ("rank0_only_collective", "early_stop_on_one_rank", "rank_local_clock", "wrong_group")
 #: How the mismatch becomes visible, with a weight.
-_WAYS = {"pair": 38, "behind": 12, "silent": 22, "fingerprint": 9, "report": 5, "groups": 8, "sizes": 6}
+_WAYS = {
+    "pair": 36,
+    "behind": 9,
+    "notified": 9,
+    "silent": 20,
+    "fingerprint": 8,
+    "report": 5,
+    "groups": 9,
+    "sizes": 7,
+}
+#: Causes in which a batch without a usable loss takes a rank out of the sequence.
+_NAN = ("data_dependent_branch", "skipped_step_on_one_rank", "unused_params")
 
 
 def act(scene: Scene, cause: str) -> None:
@@ -43,11 +55,14 @@ def act(scene: Scene, cause: str) -> None:
     others = tuple(rank for rank in members if rank not in odd)
     scene.begin(onset, started=not early)
     story.initiating = odd
+    spoilt = cause in _NAN and not early and not scene.blind and rng.random() < 0.18
+    if spoilt:
+        spoilt_step(scene, odd[0], onset)
     way = rng.choices(list(_WAYS), list(_WAYS.values()))[0]
     if scene.blind:
         way = "silent"
-    told = _show(scene, way, call, odd, others, onset)
-    if not told or rng.random() < 0.5:
+    told = _show(scene, cause, way, call, odd, others, onset)
+    if (not told and not spoilt) or rng.random() < 0.45:
         scene.evidence(
             cause,
             odd,
@@ -70,7 +85,13 @@ def _odd_ranks(rng: Random, cause: str, members: tuple[int, ...]) -> tuple[int, 
 
 
 def _show(
-    scene: Scene, way: str, call: Call, odd: tuple[int, ...], others: tuple[int, ...], onset: float
+    scene: Scene,
+    cause: str,
+    way: str,
+    call: Call,
+    odd: tuple[int, ...],
+    others: tuple[int, ...],
+    onset: float,
 ) -> bool:
     """Make the ranks visible; returns whether the mismatch itself can be read."""
     rng, world, story = scene.rng, scene.world, scene.story
@@ -79,12 +100,18 @@ def _show(
             others or odd,
             lambda rank: call,
             onset,
-            kinds={"watchdog": 85.0, "gloo": 4.0, "blocking": 6.0, "aborted": 3.0, "stacks": 2.0},
+            kinds={"watchdog": 80.0, "gloo": 6.0, "blocking": 8.0, "aborted": 3.0, "stacks": 3.0},
             late=odd,
+            phase=cause if rng.random() < 0.5 else None,
         )
         return False
     if way == "fingerprint":
         return _fingerprint(scene, call, odd, others, onset)
+    if way == "notified" and world.torch.rank >= 6 and call.group.ident == 0:
+        return notified(scene, call, odd, others, onset)
+    if way == "sizes" and rng.random() < 0.7:
+        call = replace(call, op=rng.choice(("ALLTOALL", "ALLTOALL_BASE", "BROADCAST", "BROADCAST")))
+        call = replace(call, numel_in=rng.randrange(900, 20000) if call.op == "BROADCAST" else call.numel_in)
     theirs = _their_call(rng, world, way, call)
     everyone = tuple(sorted((*odd, *others)))
     sizes = (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from train.simulate import nccl
+from train.simulate import nccl, sidefiles
 from train.simulate.collectives import first_call, training_call
 from train.simulate.record import Record
 from train.simulate.scene import Scene
@@ -64,10 +64,9 @@ def act(scene: Scene, cause: str) -> None:
     onset = world.start
     early = any(word in cause for word in _INIT) and rng.random() < 0.75
     scene.begin(onset, started=not early)
-    if early and rng.random() < 0.4:
-        nccl.bringup(
-            story, world, rng, onset - 8, tuple(range(min(world.size, 4))), complete=rng.random() < 0.4
-        )
+    if (early or cause in _VERBS) and rng.random() < 0.4:
+        shown = tuple(range(min(world.size, rng.choice((1, 1, 2, 4)))))
+        nccl.bringup(story, world, rng, onset - 8, shown, complete=rng.random() < 0.4, role="context")
     built = _built(scene, cause, onset, early) if not scene.blind else False
     if not built:
         _waits(scene, cause, onset, early)
@@ -92,10 +91,10 @@ def _evidence(scene: Scene, cause: str, onset: float) -> None:
 
 def _built(scene: Scene, cause: str, onset: float, early: bool) -> bool:
     rng = scene.rng
-    if cause in _VERBS and scene.world.nodes > 1 and rng.random() < 0.55:
+    if cause in _VERBS and scene.world.nodes > 1 and rng.random() < 0.72:
         _completion(scene, onset, _VERBS[cause])
         return True
-    if any(word in cause for word in _SOCKETS) and scene.world.nodes > 1 and rng.random() < 0.55:
+    if any(word in cause for word in _SOCKETS) and scene.world.nodes > 1 and rng.random() < 0.72:
         _socket(scene, cause, onset, early)
         return True
     return False
@@ -106,7 +105,10 @@ def _waits(scene: Scene, cause: str, onset: float, early: bool) -> None:
     rng, world, story = scene.rng, scene.world, scene.story
     call = first_call(rng, world) if early else training_call(rng, world)
     kinds = {"watchdog": 70.0, "blocking": 8.0, "stuck": 8.0, "stacks": 5.0, "gloo": 5.0}
+    cards = "p2p" in cause and world.nodes == 1
     scene.show_wait(call.group.members, lambda rank: call, onset, kinds=kinds)
+    if cards and not scene.blind and rng.random() < 0.5:
+        sidefiles.topology(scene, story.detection + 300, across=True, strength=2 if early else 1)
     if rng.random() < 0.25 and not scene.blind and world.nodes > 1:
         kind = rng.choice(("remote", "system", "internal"))
         last = rng.choice(

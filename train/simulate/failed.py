@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from train.simulate import clock, nccl, raised, teardown, tracebacks
+from train.simulate import clock, deaths, nccl, raised, teardown, tracebacks
 from train.simulate.collectives import Call, meeting_call, training_call
 from train.simulate.record import Record, Story
 from train.simulate.scene import Scene
@@ -55,10 +55,14 @@ def act(scene: Scene, cause: str) -> None:
     story.initiating = dead
     death = onset - rng.uniform(0.1, min(30.0, world.step_s + 2))
     code = _CODES.get(cause, 1)
-    told = not scene.blind and _shown_death(scene, cause, dead, death, code)
+    final = deaths.final_words(scene, rng, cause, dead[0])
+    delayed = final is not None and not scene.blind and world.nodes == 1 and rng.random() < 0.18
+    told = not scene.blind and not delayed and _shown_death(scene, cause, dead, death, code)
     survivors = _survivors(scene, dead, death, code)
-    _peers(scene, survivors, dead, onset, early)
-    if not told or rng.random() < 0.45:
+    _peers(scene, survivors, dead, onset, early, timed=delayed)
+    if delayed and final is not None:
+        deaths.late_traceback(scene, dead[0], final)
+    elif not told or rng.random() < 0.45:
         scene.evidence(cause, dead, death - 20, death - 0.01, count=rng.choice((1, 1, 2)))
     scene.decoys()
     if survivors and not story.hung:
@@ -78,6 +82,11 @@ def _shown_death(scene: Scene, cause: str, dead: tuple[int, ...], at: float, cod
     rank = dead[0]
     if rng.random() > 0.62:
         return False
+    if cause in deaths.SHOWN and rng.random() < 0.7:
+        return deaths.SHOWN[cause](scene, dead, at)
+    if cause == "remote_peer_died":
+        deaths.dead_server(scene, at)
+        return True
     if cause == "gpu_oom":
         _crash(story, world, rng, rank, at, tracebacks.cuda_oom(world, rng, world.local(rank)))
     elif cause == "exception":
@@ -214,14 +223,20 @@ def _survivors(scene: Scene, dead: tuple[int, ...], death: float, code: int) -> 
 
 
 def _peers(
-    scene: Scene, survivors: tuple[int, ...], dead: tuple[int, ...], onset: float, early: bool
+    scene: Scene,
+    survivors: tuple[int, ...],
+    dead: tuple[int, ...],
+    onset: float,
+    early: bool,
+    *,
+    timed: bool,
 ) -> None:
-    """Survivors time out one timeout later, or see the connection close at once."""
+    """Survivors time out one timeout later (always if `timed`), or see the connection close at once."""
     rng, world, story = scene.rng, scene.world, scene.story
     call: Call = (
         meeting_call(rng, world, early=early) if early or rng.random() < 0.25 else training_call(rng, world)
     )
-    draw = rng.random()
+    draw = 0.0 if timed or scene.blind else rng.random()
     in_group = tuple(rank for rank in survivors if rank in call.group.members) or survivors
     if any(rank not in call.group.members for rank in in_group):
         call = Call(

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
+from train.simulate import ambient, clock, sidefiles
 from train.simulate.bars import bar
-from train.simulate.collectives import Call, first_call, meeting_call, training_call, widen
+from train.simulate.collectives import Call, first_call, meeting_call, stage_call, training_call, widen
+from train.simulate.record import Record
 from train.simulate.scene import Scene
 from train.simulate.skew import skew
 
@@ -60,6 +62,10 @@ _RANK0 = (
 )
 
 
+#: Frameworks with pipeline stages that exchange activations from the first step on.
+_STAGED = frozenset({"torchtitan", "Megatron", "NeMo"})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """When and where the late ranks are held up."""
@@ -67,6 +73,7 @@ class Plan:
     early: bool
     meeting: bool
     late: tuple[int, ...]
+    staged: bool = False
 
 
 def _matches(cause: str, words: tuple[str, ...]) -> bool:
@@ -77,13 +84,15 @@ def plan(scene: Scene, cause: str) -> Plan:
     """Draw who is late and at which kind of call the others stand."""
     rng = scene.rng
     early = _matches(cause, _EARLY) and rng.random() < 0.75
-    meeting = early or (_matches(cause, _MEETING) and rng.random() < 0.85)
-    return Plan(early=early, meeting=meeting, late=_late_ranks(rng, scene, cause))
+    staged = cause == "compile" and early and scene.world.framework in _STAGED and rng.random() < 0.6
+    meeting = (early and rng.random() < 0.8) or (_matches(cause, _MEETING) and rng.random() < 0.85)
+    return Plan(early=early, meeting=meeting, late=_late_ranks(rng, scene, cause), staged=staged)
 
 
 def _late_ranks(rng: Random, scene: Scene, cause: str) -> tuple[int, ...]:
     world = scene.world
-    if _matches(cause, _RANK0) and rng.random() < 0.85:
+    first = 0.85 if _matches(cause, _RANK0) else scene.lines.main_share(cause)
+    if rng.random() < first:
         return (0,)
     node = rng.randrange(world.nodes)
     whole_node = world.nodes > 1 and rng.random() < 0.3
@@ -94,15 +103,17 @@ def _late_ranks(rng: Random, scene: Scene, cause: str) -> tuple[int, ...]:
 
 def _call(scene: Scene, made: Plan) -> Call:
     rng, world = scene.rng, scene.world
+    if made.staged:
+        return stage_call(rng, world)
     if made.meeting:
         return meeting_call(rng, world, early=made.early)
     return first_call(rng, world) if made.early else training_call(rng, world)
 
 
 _KINDS = {
-    "watchdog": 54.0,
-    "gloo": 15.0,
-    "blocking": 5.0,
+    "watchdog": 46.0,
+    "gloo": 16.0,
+    "blocking": 8.0,
     "monitored": 4.0,
     "aborted": 4.0,
     "stacks": 4.0,
@@ -156,13 +167,58 @@ def _act(scene: Scene, cause: str, made: Plan, repeat: bool) -> None:
         kinds = {"watchdog": 88.0, "blocking": 5.0, "aborted": 4.0, "stacks": 3.0}
     if late == (0,):
         kinds.pop("monitored", None)
-    detection = scene.show_wait(others, lambda rank: call, onset, kinds=kinds, late=late)
-    barred = not scene.blind and bar(scene, cause, late[0], onset, detection)
+    phase = cause if rng.random() < 0.55 else None
+    detection = scene.show_wait(others, lambda rank: call, onset, kinds=kinds, late=late, phase=phase)
+    told = not scene.blind and _held_up(scene, cause, made, late[0], onset, detection)
     before = onset - (world.step_s * rng.randrange(1, 30) if repeat else rng.uniform(0.5, 30))
     until = onset + (detection - onset) * rng.choice((0.01, 0.2, 0.6, 0.95))
-    scene.evidence(cause, late, before, until, count=rng.choice((0, 0, 1)) if barred else None, repeat=repeat)
+    scene.evidence(cause, late, before, until, count=rng.choice((0, 0, 1)) if told else None, repeat=repeat)
     scene.decoys()
     scene.finish(scene.aborts(others[:16]))
+
+
+def _held_up(scene: Scene, cause: str, made: Plan, rank: int, onset: float, detection: float) -> bool:
+    """What shows the late rank at work: a bar, a begin without an end, a table of processes or cards."""
+    rng, middle = scene.rng, onset + (detection - onset) * scene.rng.uniform(0.3, 0.95)
+    if made.staged:
+        _cold_compile(scene, onset)
+        return True
+    if bar(scene, cause, rank, onset, detection):
+        return True
+    told = rng.random() < 0.4 and ambient.unpaired(scene, cause, rank, onset + rng.uniform(0.0, 2.0))
+    if rng.random() < 0.35 and sidefiles.processes(scene, cause, rank, middle):
+        told = True
+    if rng.random() < 0.06:
+        sidefiles.utilisation(scene, (rank,), middle, 1)
+    return told
+
+
+def _cold_compile(scene: Scene, onset: float) -> None:
+    """Every stage compiles at its first step; nobody says so again."""
+    world, rng = scene.world, scene.rng
+    text = rng.choice(
+        (
+            "Compiling each TransformerBlock with torch.compile",
+            "torch.compile: cold cache, compiling stage module",
+            "compiling model with inductor (mode=max-autotune), first step will be slow",
+        )
+    )
+    for rank in range(min(world.size, 8)):
+        at = onset - 8 + rng.random() * 0.1
+        text_of = text
+        if world.framework == "torchtitan":
+            text_of = f"[titan] {clock.comma(world.shown(world.node_of(rank), at))} - root - INFO - {text}"
+        scene.story.add(
+            Record(
+                time=at,
+                lines=(text_of,),
+                role="evidence",
+                rank=rank,
+                node=world.node_of(rank),
+                strength=2,
+                tie="compile",
+            )
+        )
 
 
 def act_uneven(scene: Scene, cause: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
 from train.inventory import Family, Inventory
 from train.simulate import clock, tracebacks
+from train.simulate.fitting import at_home, fits
 from train.simulate.record import Record
 from train.simulate.world import World
 from train.slots import render
@@ -18,34 +19,6 @@ __all__ = ["Family", "Lines", "held_for"]
 _STAMPS = ("{iso}", "{clock}", "{date}", "{syslog}", "{uptime}")
 #: Emitters whose text passes through the script's own logger.
 _LOGGED = frozenset({"user", "own words"})
-
-_AGENT = frozenset({"torchrun", "tee", "slurm_torchrun", "k8s", "accelerate", "files"})
-#: Which launchers a launcher's own lines may stand beside; an emitter that is not listed goes with all.
-_BESIDE: dict[str, frozenset[str]] = {
-    "torchrun": _AGENT,
-    "slurm": frozenset({"slurm", "slurm_torchrun"}),
-    "submitit": frozenset({"slurm", "slurm_torchrun"}),
-    "kubernetes": frozenset({"k8s", "torchrun"}),
-    "kubeflow": frozenset({"k8s", "torchrun"}),
-    "ray": frozenset({"ray"}),
-    "verl": frozenset({"ray"}),
-    "deepspeed": frozenset({"deepspeed"}),
-    "pdsh": frozenset({"deepspeed"}),
-    "accelerate": frozenset({"accelerate"}),
-    "mpirun": frozenset({"mpirun"}),
-    "openmpi": frozenset({"mpirun"}),
-    "hydra": frozenset({"mpirun"}),
-    "torch.multiprocessing": frozenset({"spawn"}),
-}
-
-
-def fits(family: Family, world: World) -> bool:
-    """Whether a family belongs into this run: its framework, and its launcher where a launcher prints it."""
-    if family.channel in {"launcher", "driver"} and world.launcher not in _BESIDE.get(
-        family.emitter, (world.launcher,)
-    ):
-        return False
-    return family.fits(world.tags)
 
 
 def held_for(name: str) -> str:
@@ -83,11 +56,26 @@ class Lines:
         """Whether any evidence for a cause is left in this split."""
         return bool(self._by_cause.get(cause))
 
-    def evidence(self, rng: Random, label: str, cause: str, world: World, count: int) -> list[Family]:
-        """Up to `count` families for a cause, the stronger ones more often."""
+    def evidence(
+        self, rng: Random, label: str, cause: str, world: World, count: int, *, main: bool = True
+    ) -> list[Family]:
+        """Up to `count` families for a cause, the stronger ones more often, not the weak ones alone.
+
+        Without `main` (rank 0 is not among the guilty) what only the main process prints stays out.
+        """
         pool = [family for family in self._by_cause.get(cause, ()) if family.label == label]
+        pool = [family for family in pool if main or family.channel != "main"] or pool
         fitting = [family for family in pool if fits(family, world)] or pool
-        return _draw(rng, fitting, count, [1 + 2 * family.strength for family in fitting])
+        found = _draw(rng, fitting, count, [1 + 2 * family.strength for family in fitting])
+        clear = [family for family in fitting if family.strength >= 2]
+        if found and clear and max(family.strength for family in found) < 2 and rng.random() < 0.85:
+            found[0] = rng.choice(clear)
+        return found
+
+    def main_share(self, cause: str) -> float:
+        """The share of a cause's families that only the main process prints."""
+        pool = self._by_cause.get(cause, ())
+        return sum(family.channel == "main" for family in pool) / max(1, len(pool))
 
     def decoys(
         self, rng: Random, label: str, world: World, count: int, *, borrowed: bool = False
@@ -96,33 +84,55 @@ class Lines:
         pool = [
             family
             for family in self._by_role.get("decoy", ())
-            if family.label != label and fits(family, world)
+            if family.label != label and fits(family, world) and at_home(family, world)
         ]
-        causes = sorted(
-            cause for cause, found in self._by_cause.items() if found[0].label not in (label, "other")
-        )
-        if borrowed and causes and rng.random() < 0.5:
+        apart = {label, "other", *(("fabric_congestion",) if world.nodes == 1 else ())}
+        causes = sorted(cause for cause, found in self._by_cause.items() if found[0].label not in apart)
+        if borrowed and causes and rng.random() < 0.4:
             found = [
                 family
                 for family in self._by_cause[rng.choice(causes)]
-                if fits(family, world) and family.strength < 3
+                if family.strength < 3 and _survivable(family) and fits(family, world)
             ]
+            found = [family for family in found if at_home(family, world)]
             return _draw(rng, found, 1, [1] * len(found)) + _draw(rng, pool, count - 1, [1] * len(pool))
         return _draw(rng, pool, count, [1] * len(pool))
 
-    def noise(self, rng: Random, world: World, count: int) -> list[Family]:
-        """Harmless lines and phase markers that fit the framework."""
+    def voices(self, rng: Random, world: World) -> list[Family]:
+        """The harmless lines that this run prints again and again: one or two voices beside its own."""
         pool = [
             family
-            for role in ("noise", "noise", "phase")
-            for family in self._by_role.get(role, ())
-            if fits(family, world) and family.channel in {"rank", "main"}
+            for family in self._by_role.get("noise", ())
+            if family.channel in {"rank", "main"} and fits(family, world) and at_home(family, world)
         ]
-        return [rng.choice(pool) for _ in range(count)] if pool else []
+        own = [family for family in pool if family.emitter in _LOGGED]
+        emitters = sorted({family.emitter for family in pool} - _LOGGED)
+        chosen = rng.sample(own, min(len(own), rng.choice((1, 1, 2, 2, 3))))
+        for emitter in rng.sample(emitters, min(len(emitters), rng.choice((0, 1, 1, 2)))):
+            lines = [family for family in pool if family.emitter == emitter]
+            chosen += rng.sample(lines, min(len(lines), rng.choice((1, 1, 2, 3))))
+        return chosen
+
+    def place(self, rng: Random) -> dict[str, object]:
+        """Values of the slots that the begin and the end of one phase share."""
+        names = ("path", "file", "dataset", "model", "count")
+        return {name: render(f"{{{name}}}", rng) for name in names}
+
+    def phases(self, world: World) -> list[tuple[Family, tuple[Family, ...]]]:
+        """Phase families that begin something in this run, each with those that end it."""
+        every = [family for family in self._by_role.get("phase", ()) if fits(family, world)]
+        every = [family for family in every if family.channel in {"rank", "main"} and at_home(family, world)]
+        return [
+            (begin, tuple(end for end in every if end.closes == begin.id))
+            for begin in every
+            if begin.closes is None
+        ]
 
     def of_role(self, rng: Random, role: str, world: World, count: int) -> list[Family]:
         """Families of another role (symptom, collateral)."""
-        pool = [family for family in self._by_role.get(role, ()) if fits(family, world)]
+        pool = [
+            family for family in self._by_role.get(role, ()) if fits(family, world) and at_home(family, world)
+        ]
         return _draw(rng, pool, count, [1] * len(pool))
 
     def record(
@@ -135,12 +145,17 @@ class Lines:
         role: str,
         strength: int = 0,
         long_s: float | None = None,
+        *,
+        given: Mapping[str, object] | None = None,
+        form: int | None = None,
     ) -> Record:
-        """The family as printed by `rank` at a true time."""
+        """The family as printed by `rank` at a true time; `given` fixes slots, `form` one of its texts."""
         node = world.node_of(rank)
-        known = context(world, rng, rank, world.shown(node, time), long_s)
-        template = rng.choice(family.texts) if rng.random() < 0.5 else family.template
-        texts = [render(text, rng, known) for text in (template, *family.follow)]
+        known = {**context(world, rng, rank, world.shown(node, time), long_s), **(given or {})}
+        drawn = rng.choice(family.texts) if rng.random() < 0.5 else family.template
+        template = drawn if form is None else family.texts[form]
+        follow = family.follow if template == family.template else ()
+        texts = [render(text, rng, known) for text in (template, *follow)]
         lines = tuple(_frames(family, world, rng, _stamped(family, world, node, time, rng, template, texts)))
         return Record(
             time=time,
@@ -154,6 +169,26 @@ class Lines:
             strength=strength,
             file=_file(family),
         )
+
+
+#: What ends the process that prints it: it cannot stand in a run that went on.
+_FATAL = (
+    "Error",
+    "Exception",
+    "Traceback",
+    "FATAL",
+    "SIG",
+    "Killed",
+    "exited",
+    "exit code",
+    "crash",
+    "abort",
+)
+
+
+def _survivable(family: Family) -> bool:
+    """Whether a run may print this and go on."""
+    return not any(word in text for word in _FATAL for text in (*family.texts, *family.follow))
 
 
 def _draw(rng: Random, pool: list[Family], count: int, weights: Iterable[float]) -> list[Family]:

@@ -30,7 +30,13 @@ def warn(
 
 
 def bringup(
-    story: Story, world: World, rng: Random, time: float, ranks: tuple[int, ...], complete: bool = True
+    story: Story,
+    world: World,
+    rng: Random,
+    time: float,
+    ranks: tuple[int, ...],
+    complete: bool = True,
+    role: str = "chat",
 ) -> None:
     """Communicator set-up as NCCL_DEBUG=INFO shows it; without `complete` the rings are never reported."""
     fabric = rng.choice(_FABRICS) if world.nodes > 1 else "Socket"
@@ -68,7 +74,7 @@ def bringup(
                 Record(
                     time=time + 0.3 * i + rng.random() * 0.1,
                     lines=(f"{start}NCCL INFO {row}",),
-                    role="chat",
+                    role=role,
                     rank=rank,
                     node=world.node_of(rank),
                     prefix="c10",

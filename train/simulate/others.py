@@ -29,7 +29,12 @@ def act(scene: Scene, cause: str) -> None:
     )
     if cause == "device_binding" and rng.random() < 0.7:
         call = replace(call, op="ALLREDUCE", numel_in=1, numel_out=1, ahead=0)
-    kinds = {"watchdog": 70.0, "stuck": 80.0 if cause in _STUCK else 3.0, "blocking": 5.0, "aborted": 4.0}
+    kinds = {
+        "watchdog": 70.0,
+        "stuck": (200.0 if finished else 80.0) if cause in _STUCK else 3.0,
+        "blocking": 5.0,
+        "aborted": 4.0,
+    }
     if cause == "rendezvous":
         kinds = {"store": 70.0, "gloo": 20.0, "watchdog": 15.0}
     ranks = (
@@ -44,7 +49,7 @@ def act(scene: Scene, cause: str) -> None:
         )
         scene.evidence(
             cause,
-            ranks[:1],
+            (0, *range(1, world.size)) if finished else ranks[:1],
             onset - rng.uniform(1, 30),
             onset + 0.3 * (detection - onset),
             count=rng.choice((0, 1)) if built else rng.choice((1, 1, 2)),
@@ -90,9 +95,15 @@ def _finished(scene: Scene, onset: float) -> bool:
     usable = [text for text in _DONE if scene.lines.usable(f"done:{text}")]
     if not usable:
         return False
-    if rng.random() < 0.4:
-        bar = healthy.bar("", world.steps, world.steps, world.steps * world.step_s)
-        scene.story.add(Record(time=onset - 6, lines=(bar,), role="chat", rank=0, channel="main"))
+    if rng.random() < 0.5:
+        desc, unit = rng.choice(
+            (("", "it"), ("", "it"), ("Train", "it"), ("Evaluate", "it"), ("Epoch 3", "it"))
+        )
+        total = world.steps if desc != "Evaluate" else rng.choice((8, 11, 25, 100))
+        bar = healthy.bar(desc, total, total, total * min(world.step_s, 3.0), unit)
+        scene.story.add(
+            Record(time=onset - 6, lines=(bar,), role="evidence", rank=0, channel="main", strength=1)
+        )
     for i, text in enumerate(rng.sample(usable, min(len(usable), rng.choice((1, 1, 2))))):
         scene.story.add(
             Record(

@@ -21,6 +21,20 @@ class Dialect:
     width: int
 
 
+#: Names that Ray programs give to the actors that train.
+_ACTORS = {
+    "megatron": ("MegatronPolicyWorker", "MegatronTrainRayActor", "TrainActor", "WorkerDict"),
+    "other": (
+        "WorkerDict",
+        "WorkerDict",
+        "RayTrainWorker",
+        "ActorModelRayActor",
+        "PolicyWorker",
+        "TrainWorker",
+    ),
+}
+
+
 def pick_dialect(world: World, rng: Random) -> Dialect:
     """Draw how this run's launcher prefixes lines."""
     label = {"tee": "tee", "slurm": "slurm", "mpirun": "mpi", "ray": "ray", "k8s": "k8s"}.get(
@@ -32,19 +46,9 @@ def pick_dialect(world: World, rng: Random) -> Dialect:
         label = "host"
     if not label and rng.random() < 0.03:
         label = rng.choice(("k8s", "compose"))
-    actor = rng.choice(
-        (
-            "WorkerDict",
-            "WorkerDict",
-            "TrainActor",
-            "PolicyWorker",
-            "RayTrainWorker",
-            "ActorModelRayActor",
-            "MegatronPolicyWorker",
-        )
-    )
+    actor = rng.choice(_ACTORS["megatron" if "megatron" in world.tags else "other"])
     padded = len(str(world.size - 1)) if rng.random() < 0.7 else 1
-    return Dialect(label=label, actor=actor, colour=label == "ray" and rng.random() < 0.3, width=padded)
+    return Dialect(label=label, actor=actor, colour=label == "ray" and rng.random() < 0.12, width=padded)
 
 
 def _logger(world: World, record: Record, text: str) -> str:
@@ -98,6 +102,8 @@ def outer(world: World, dialect: Dialect, record: Record, text: str, rng: Random
         return f"{node}: {text}"
     if dialect.label == "host" and record.channel != "driver":
         return f"{world.hosts[node]}: {text}"
+    if dialect.label == "mpi" and worker and dialect.width == 1:
+        return f"[{rank}]{text}"
     if dialect.label == "mpi" and worker:
         return f"[1,{rank}]<{'stdout' if record.role == 'chat' else 'stderr'}>:{text}"
     if dialect.label == "ray" and worker:

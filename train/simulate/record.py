@@ -13,6 +13,8 @@ class Record:
     `prefix` says which prefixes the program itself puts before each line: `c10` (already in the text),
     `exc` (Python's uncaught exception hook), `user` (the script's logger), `raw` (none).
     `open` marks a progress bar: no newline follows, so the next line is glued to it.
+    Records of one `tie` say something only together: a report keeps all of them or none.
+    A `file` with a dot in it is a file of its own; otherwise it names the side file of a tool or a system.
     """
 
     time: float
@@ -25,6 +27,7 @@ class Record:
     open: bool = False
     strength: int = 0
     file: str = ""
+    tie: str = ""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from random import Random
 
-from train.simulate.prefix import Dialect, inner, outer
+from train.simulate.layout import Shown
 from train.simulate.record import Record, Story
 from train.simulate.world import World
 
 #: How likely a short report keeps each optional kind of line.
-_KEEP = {"status": 0.6, "stack": 0.42, "notify": 0.35, "after": 0.5, "frames": 0.3, "launch": 0.38}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """One physical line of a report and whether it is decisive."""
-
-    text: str
-    record: Record
-    decisive: bool
-    open: bool = False
+_KEEP = {"status": 0.6, "stack": 0.42, "notify": 0.35, "after": 0.5, "frames": 0.3, "launch": 0.42}
+#: The same where one or two ranks are quoted as a block, with all that they print.
+_BLOCK = {"status": 0.9, "stack": 0.7, "notify": 0.5, "after": 0.6, "frames": 0.45, "launch": 0.42}
 
 
 def keep(story: Story, world: World, rng: Random, size: str) -> list[Record]:
@@ -31,9 +23,13 @@ def keep(story: Story, world: World, rng: Random, size: str) -> list[Record]:
     if story.keep_whole:
         return ordered
     chosen = _choose_ranks(ordered, rng, size, story.label)
-    flags = {role: rng.random() < (share if size == "short" else 0.85) for role, share in _KEEP.items()}
+    block = size == "short" and rng.random() < 0.5
+    if block and len(chosen) > 2:
+        chosen = set(rng.sample(sorted(chosen), rng.choice((1, 1, 2))))
+    shares = _BLOCK if block else _KEEP
+    flags = {role: rng.random() < (share if size == "short" else 0.85) for role, share in shares.items()}
     chat = (
-        rng.choice((0, 0, 1, 2, 3, 5, 8, 12))
+        rng.choice((0, 0, 0, 0, 1, 1, 2, 3, 5, 10))
         if size == "short"
         else rng.randrange(8, 45)
         if size == "medium"
@@ -54,7 +50,13 @@ def _trim(records: list[Record], rng: Random, size: str) -> list[Record]:
     target = max(1, int(rng.lognormvariate(2.35 if size == "short" else 3.3, 0.55)))
     short = size == "short"
     kept = [_abridged(record, rng) if short or rng.random() < 0.5 else record for record in records]
-    out = _order_out(kept, rng, _firm(kept))
+    firm = _firm(kept)
+    tables = [record for record in kept if record.role == "launch" and len(record.lines) > 6]
+    if tables and rng.random() < 0.6:
+        # Who pastes the launcher's table pastes it whole, after what seemed to matter.
+        firm.add(id(tables[0]))
+        target += len(tables[0].lines)
+    out = _order_out(kept, rng, firm)
     total = sum(len(record.lines) for record in kept)
     gone: set[int] = set()
     for record in out:
@@ -72,15 +74,16 @@ def _firm(kept: list[Record]) -> set[int]:
     firm = sorted(best, key=lambda record: -record.time)[:2]
     firm += [record for record in kept if record.role == "wait" and record.strength == 3][:6]
     firm += [record for record in kept if record.role == "wait"][:1]
+    ties = {record.tie for record in firm if record.tie}
+    firm += [record for record in kept if record.tie in ties]
     return {id(record) for record in firm}
 
 
 def _order_out(records: list[Record], rng: Random, firm: set[int]) -> list[Record]:
     """Droppable records, the first to go first; some reports keep a launcher's table rather than steps."""
     order = list(_FIRST_OUT)
-    if rng.random() < 0.3:
-        i, j = rng.sample(range(7), 2)
-        order[i], order[j] = order[j], order[i]
+    if rng.random() < 0.5:
+        order[:6] = rng.sample(order[:6], 6)
     place = {role: i for i, role in enumerate(order)}
     loose = [record for record in records if id(record) not in firm]
     return sorted(
@@ -98,18 +101,19 @@ def _abridged(record: Record, rng: Random) -> Record:
     if len(lines) <= 6 or (record.role == "launch" and rng.random() < 0.5):
         return record
     if "Traceback" in lines[0]:
-        last = rng.choice((1, 3, 3, 5))
+        # A traceback whose frames are the evidence is quoted down to them.
+        last = rng.choice((1, 3, 3, 5)) if not record.strength or record.role == "evidence" else 13
         return replace(record, lines=(*lines[: rng.choice((0, 1, 1, 3))], *lines[-last:]))
     if record.role == "launch" and any("FAILED" in line for line in lines):
         start = (
             next(i for i, line in enumerate(lines) if "ChildFailedError" in line) if rng.random() < 0.5 else 0
         )
-        return replace(record, lines=lines[:1] if rng.random() < 0.45 else lines[start:])
+        return replace(record, lines=lines[:1] if rng.random() < 0.3 else lines[start:])
     return record
 
 
 #: How often a short report shows one waiting rank only, and one to four: seen so in public reports.
-_SHOWN = {"straggler": (0.6, 0.78), "desync": (0.3, 0.72), "undetermined": (0.22, 0.5)}
+_SHOWN = {"straggler": (0.62, 0.84), "desync": (0.3, 0.78), "undetermined": (0.3, 0.66)}
 
 
 def _choose_ranks(ordered: list[Record], rng: Random, size: str, label: str) -> set[int]:
@@ -120,7 +124,7 @@ def _choose_ranks(ordered: list[Record], rng: Random, size: str, label: str) -> 
         return set()
     if size == "long":
         return set(ranks if draw < 0.8 else rng.sample(ranks, max(1, len(ranks) // 2)))
-    one, few = _SHOWN.get(label, (0.42, 0.62))
+    one, few = _SHOWN.get(label, (0.46, 0.74))
     if draw < one:
         return {rng.choice(ranks)}
     if draw < few:
@@ -137,96 +141,14 @@ def _kept(record: Record, story: Story, flags: dict[str, bool], chosen: set[int]
         return flags[record.role] and record.rank in chosen
     if record.role == "notify":
         return flags["notify"]
+    if record.role == "decoy" and record.prefix == "exc" and record.time > story.detection:
+        # An error that the timeout made is harmless only where its rank is seen to wait.
+        return record.rank in chosen
     if record.role == "launch":
         return flags["launch"]
     if record.role == "wait" and record.rank is not None:
         return record.rank in chosen
     return True
-
-
-def lay_out(records: list[Record], world: World, rng: Random, dialect: Dialect) -> dict[str, list[Shown]]:
-    """Files by name, each a list of lines; system and tool records may get files of their own."""
-    main, split = _main_name(world, rng), _splits(world, rng)
-    apart = rng.random() < 0.75
-    names = {
-        "tool": rng.choice(("notes", "diag", "pyspy", "tool", "node_check", "ps")),
-        "system": rng.choice(("dmesg", "syslog", "kernel", "journal")),
-    }
-    files: dict[str, list[Shown]] = {}
-    for record in records:
-        name = _file_of(record, world, main, split, names if apart else {})
-        lines = files.setdefault(name, [])
-        for i, text in enumerate(record.lines):
-            body = inner(world, record, text, i == 0)
-            full = body if record.channel in {"system", "tool"} else outer(world, dialect, record, body, rng)
-            full = "" if not text and record.prefix == "c10" and not dialect.label else full
-            lines.append(
-                Shown(
-                    text=full,
-                    record=record,
-                    decisive=record.strength >= 2 and _telling(record, i),
-                    open=record.open and i == len(record.lines) - 1,
-                )
-            )
-    return {name: _glue(lines) for name, lines in files.items() if lines}
-
-
-def _telling(record: Record, index: int) -> bool:
-    """Whether a line of a decisive record is worth citing: all of a short one, the ends of a long one."""
-    last = len(record.lines) - 1
-    return last < 3 or index == last or (index == 0 and "Traceback" not in record.lines[0])
-
-
-def _main_name(world: World, rng: Random) -> str:
-    if world.launcher == "ray":
-        return rng.choice(("driver.log", "ray-driver.log", "job.log"))
-    if world.launcher.startswith("slurm"):
-        return rng.choice(("slurm.out", "job.err", "job.log", "slurm-4411.out"))
-    return rng.choice(
-        (
-            "train.log",
-            "train.log",
-            "train.log",
-            "console.log",
-            "output.log",
-            "stderr.log",
-            "job.log",
-            "trainer.log",
-            "log.txt",
-        )
-    )
-
-
-def _splits(world: World, rng: Random) -> str:
-    if world.launcher == "files":
-        return "rank"
-    return "node" if world.nodes > 1 and rng.random() < 0.25 else ""
-
-
-def _file_of(record: Record, world: World, main: str, split: str, apart: dict[str, str]) -> str:
-    if record.channel in apart:
-        return f"{apart.get(record.file) or record.file or apart[record.channel]}.txt"
-    if split == "rank":
-        return f"rank{record.rank}.log" if record.rank is not None else main
-    if split == "node":
-        return f"node{record.node}.log"
-    return main
-
-
-def _glue(lines: list[Shown]) -> list[Shown]:
-    glued: list[Shown] = []
-    for shown in lines:
-        if glued and glued[-1].open:
-            last = glued.pop()
-            joint = replace(
-                shown,
-                text=last.text + ("\r" if shown.open else "") + shown.text,
-                decisive=last.decisive or shown.decisive,
-            )
-            glued.append(joint)
-        else:
-            glued.append(shown)
-    return glued
 
 
 def damage(files: dict[str, list[Shown]], rng: Random) -> tuple[dict[str, list[Shown]], str]:
@@ -237,11 +159,11 @@ def damage(files: dict[str, list[Shown]], rng: Random) -> tuple[dict[str, list[S
         files = {
             name: [part for shown in lines for part in _wrap(shown, width)] for name, lines in files.items()
         }
-    elif draw < 0.08:
+    elif draw < 0.06:
         files = {name: [_colour(shown) for shown in lines] for name, lines in files.items()}
-    elif draw < 0.11:
+    elif draw < 0.09:
         files = {name: _behead(lines, rng) for name, lines in files.items()}
-    elif draw < 0.13:
+    elif draw < 0.11:
         files = {
             name: lines + [replace(shown, decisive=False) for shown in lines[-rng.randrange(2, 9) :]]
             for name, lines in files.items()

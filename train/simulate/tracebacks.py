@@ -131,12 +131,13 @@ def inner_wait(world: World, rng: Random, op: str, barrier: bool) -> list[Frame]
     return [*frames, (f"{world.site}/{file}", name, code if rng.random() < 0.7 else "work.wait()")]
 
 
-def trace_frames(world: World, rng: Random, op: str, numel: int) -> list[str]:
-    """`#i function from file:line` of a hung call, innermost first, without naming a phase."""
+def trace_frames(world: World, rng: Random, op: str, numel: int, told: list[Frame]) -> list[str]:
+    """`#i function from file:line` of a hung call, innermost first; `told` are frames that name a phase."""
     name = _WAITS[0 if numel == 1 and op == "ALLREDUCE" else _FUNCTION.get(op, 1)]
     site = world.site
     rows = [(name[0], f"{site}/{name[1]}"), ("wrapper", f"{site}/torch/distributed/c10d_logger.py")]
-    if "fsdp" in world.tags:
+    rows += [(function, file) for file, function, _ in reversed(told)]
+    if "fsdp" in world.tags and not told and numel != 1:
         rows += (
             [
                 ("_all_gather_flat_param", f"{site}/torch/distributed/fsdp/_flat_param.py"),

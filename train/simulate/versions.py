@@ -72,7 +72,7 @@ RELEASES: tuple[Torch, ...] = (
     ),
     Torch(
         minor=113,
-        weight=3,
+        weight=2,
         timeout=821,
         some=455,
         avoid=460,
@@ -83,7 +83,7 @@ RELEASES: tuple[Torch, ...] = (
     ),
     Torch(
         minor=0,
-        weight=6,
+        weight=4,
         timeout=828,
         some=455,
         avoid=460,
@@ -95,7 +95,7 @@ RELEASES: tuple[Torch, ...] = (
     ),
     Torch(
         minor=1,
-        weight=8,
+        weight=5,
         timeout=474,
         some=488,
         avoid=494,
@@ -106,11 +106,11 @@ RELEASES: tuple[Torch, ...] = (
         python=_OLD,
     ),
     Torch(
-        minor=2, weight=7, timeout=523, some=537, avoid=543, thread=1182, nccl=("2.19.3",), years=(2024, 2024)
+        minor=2, weight=4, timeout=523, some=537, avoid=543, thread=1182, nccl=("2.19.3",), years=(2024, 2024)
     ),
     Torch(
         minor=3,
-        weight=7,
+        weight=4,
         timeout=563,
         some=577,
         avoid=583,
@@ -121,7 +121,7 @@ RELEASES: tuple[Torch, ...] = (
     ),
     Torch(
         minor=4,
-        weight=7,
+        weight=5,
         timeout=607,
         some=621,
         avoid=627,
@@ -185,7 +185,7 @@ RELEASES: tuple[Torch, ...] = (
     ),
     Torch(
         minor=8,
-        weight=6,
+        weight=7,
         timeout=685,
         some=746,
         avoid=760,
@@ -203,7 +203,7 @@ RELEASES: tuple[Torch, ...] = (
     ),
     Torch(
         minor=9,
-        weight=8,
+        weight=9,
         timeout=683,
         some=744,
         avoid=758,
@@ -221,7 +221,7 @@ RELEASES: tuple[Torch, ...] = (
     ),
     Torch(
         minor=10,
-        weight=6,
+        weight=7,
         timeout=691,
         some=744,
         avoid=758,
@@ -239,7 +239,7 @@ RELEASES: tuple[Torch, ...] = (
     ),
     Torch(
         minor=11,
-        weight=4,
+        weight=5,
         timeout=686,
         some=747,
         avoid=761,

@@ -23,30 +23,30 @@ def watchdog(
     *,
     notified: Iterable[int] = (),
     done: int | None = None,
+    told: list[tracebacks.Frame] | None = None,
 ) -> float:
     """Every rank of `ranks` times out in `call_of(rank)`; `notified` ranks only receive the dump signal.
+
+    `told` are frames of the program between its loop and the call, shown where stacks are.
 
     Returns the detection time. The counters of notified ranks are `done`, or one before the call they miss.
     """
     waiting = tuple(ranks)
     detail = rng.random()
     depth = rng.choice((0, 0, 2, 4, 7))
-    traced = rng.random() < (0.7 if world.torch.rank >= 11 else 0.12)
+    traced = rng.random() < (0.7 if world.torch.rank >= 11 else 0.5 if told else 0.22)
+    spread = rng.choice((0.02, 0.05, 0.1, 0.3, 1.5))
+    usual = rng.choice((60, 100, 700, 900))
     detection = onset + world.timeout_s + 3600
     repeats = rng.choice((1, 1, 1, 1, 2, 3))
     for rank in waiting:
         call = call_of(rank)
-        late = rng.random() * rng.choice((0.05, 0.1, 0.1, 0.5, 2.0)) + (
+        late = rng.random() * spread + (
             world.timeout_s * 0.01 * rng.random() if world.torch.rank < 2 and rng.random() < 0.3 else 0
         )
-        ran = world.timeout_s * 1000 + rng.choice(
-            (
-                rng.randrange(1, 100),
-                rng.randrange(1, 100),
-                rng.randrange(100, 1000),
-                rng.randrange(1000, 9000) if world.torch.rank < 3 else rng.randrange(1, 60),
-            )
-        )
+        ran = world.timeout_s * 1000 + rng.randrange(1, usual)
+        if rng.random() < 0.15:
+            ran += rng.randrange(900, 9000)
         at = onset + world.timeout_s + late
         detection = min(detection, at)
         add = _adder(story, world, rank)
@@ -69,7 +69,7 @@ def watchdog(
                     "wait" if i == 0 else "status",
                 )
         add(at + 0.01, c10d.status_lines(world, call, rank, at + 0.01, rng), "status")
-        frames = tracebacks.trace_frames(world, rng, call.op, call.numel_in) if traced else []
+        frames = tracebacks.trace_frames(world, rng, call.op, call.numel_in, told or []) if traced else []
         add(at + 0.011, c10d.trace_lines(world, rank, at + 0.011, frames, rng), "stack")
         if world.torch.rank >= 7 and detail < 0.6:
             add(

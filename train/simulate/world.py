@@ -236,6 +236,8 @@ def make_world(rng: Random, *, held_out: bool = False, least: int = 2, least_nod
     size, nodes = _shape(rng, launcher)
     while size < least or nodes < least_nodes:
         size, nodes = _shape(rng, "torchrun")
+        if least_nodes > 1 and nodes == 1 and size <= 8 and size % 2 == 0 and rng.random() < 0.5:
+            nodes = 2
     per_node = size // nodes
     python = rng.choice(torch.python)
     first = rng.choice((0, 0, 1, 1, 2, 7, 14, 31))
