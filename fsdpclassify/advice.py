@@ -52,7 +52,7 @@ def collect_next(incident: Incident, *, sure: bool) -> tuple[str, ...]:
         )
     if EventKind.STACK_WAIT not in kinds:
         wishes.append(
-            "while it hangs: py-spy dump --pid PID on every rank; the one whose stack is in no collective is the late one"
+            "while it hangs: py-spy dump --pid PID on every rank; one whose stack is in no collective is late"
         )
     if incident.detection.time is None or not incident.detection.line.stamped:
         wishes.append("a log with time stamps on every line")

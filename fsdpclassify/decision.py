@@ -32,7 +32,8 @@ def decide(
 ) -> Verdict:
     """Follow the model's first label unless it is out of scope, below its threshold, or rests on nothing.
 
-    `evidence` is by how much all printed lines together raise the first label's probability; `unlike` says that the text does not resemble the training data.
+    `evidence` is by how much all printed lines together raise the first label's probability; `unlike`
+    says that the text does not resemble the training data.
     """
     label = max(probabilities, key=lambda k: probabilities[k])
     p = probabilities[label]

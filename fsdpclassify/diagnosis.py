@@ -90,7 +90,7 @@ def diagnose(
         model.manifest.thresholds[mode],
         evidence=support,
         unlike=False,
-        minimum_evidence=model.manifest.out_of_scope.get("minimum_evidence", 0.0) if mode != "best-guess" else 0.0,
+        minimum_evidence=_minimum_evidence(model.manifest, mode),
     )
     rows = [(w.row, max(w.weight, _TIED)) for w in weighed if w.row is not None and w.supports == label]
     scores = model.causes.score(scored.vectors)
@@ -121,6 +121,11 @@ def diagnose(
         collect_next=collect_next(incident, sure=sure),
         ledger=incident.ledger,
     )
+
+
+def _minimum_evidence(manifest: Manifest, mode: str) -> float:
+    """A best guess may rest on nothing, or even stand against what is printed: a probability falls by 1 at most."""
+    return -1.0 if mode == "best-guess" else manifest.out_of_scope.get("minimum_evidence", 0.0)
 
 
 def _reason(weighed: Weighed, scores: NDArray[np.float32], catalogue: Catalogue) -> str:

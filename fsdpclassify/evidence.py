@@ -89,7 +89,9 @@ def weigh(
             own[item.row] = True
         item.weight = base - p(every & ~own, item.columns)
         item.alone = p(own, grounded - item.columns) - bare
-    return [_weighed(c, line_evidence, labels, label) for c in _strongest(found)], base - bare
+    whole = run(vectors, facts, ledger)
+    rival = max((float(whole[i]), name) for i, name in enumerate(labels) if name != label)[1]
+    return [_weighed(c, line_evidence, labels, label, rival) for c in _strongest(found)], base - bare
 
 
 def _strongest(found: list[_Candidate]) -> list[_Candidate]:
@@ -117,9 +119,11 @@ def _candidates(incident: Incident, features: Features, line_evidence: NDArray[n
     return list(found.values())[: 2 * _CANDIDATES]
 
 
-def _weighed(item: _Candidate, line_evidence: NDArray[np.float32], labels: Sequence[str], label: str) -> Weighed:
-    """What the line speaks for: the label if it raises it, else the label that its wording is nearest to."""
-    supports = label
+def _weighed(
+    item: _Candidate, line_evidence: NDArray[np.float32], labels: Sequence[str], label: str, rival: str
+) -> Weighed:
+    """What the line speaks for: the label if it raises it, else the one its wording is nearest to, else the rival."""
+    supports = label if item.speaks_for else rival
     if not item.speaks_for and item.row is not None:
         others = [(float(e), name) for e, name in zip(line_evidence[item.row], labels, strict=True) if name != label]
         supports = max(others)[1]

@@ -7,8 +7,10 @@ server hold none, whatever they print.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from fsdpclassify.ledger import build_ledger, world_size
 from fsdpclassify.meaning import meaning_of
@@ -143,9 +145,10 @@ def _stated_hang(lines: Sequence[Line], kinds: Sequence[InputKind | None]) -> li
 
 
 def _episodes(detections: Sequence[Event], events: Sequence[Event], order: _Order) -> list[Episode]:
+    marks = _Marks(events, order)
     groups: list[list[Event]] = []
     for event in detections:
-        if groups and not _progress_between(groups[-1], event, events, order):
+        if groups and not marks.progress_between(groups[-1][-1], event):
             groups[-1].append(event)
         else:
             groups.append([event])
@@ -155,27 +158,43 @@ def _episodes(detections: Sequence[Event], events: Sequence[Event], order: _Orde
     ]
 
 
-def _progress_between(group: Sequence[Event], event: Event, events: Sequence[Event], order: _Order) -> bool:
-    """Whether some rank shows a new step, or the launcher a restart, after the group's last detection."""
-    last = group[-1]
-    lo, hi = order.key(last), order.key(event)
-    if hi <= lo:
+class _Marks:
+    """Steps, bars and restarts in order, with the furthest step up to each: looked up for every pair of detections."""
+
+    def __init__(self, events: Sequence[Event], order: _Order) -> None:
+        self._order = order
+        kinds = (EventKind.STEP, EventKind.PROGRESS, EventKind.ATTEMPT)
+        found = sorted(((order.key(e), e) for e in events if e.kind in kinds), key=lambda m: m[0])
+        self._keys = [key for key, _ in found]
+        self._events = [e for _, e in found]
+        self._best = list(accumulate((e.step if e.step is not None else -1 for e in self._events), max))
+
+    def progress_between(self, last: Event, event: Event) -> bool:
+        """Whether some rank shows a new step, or the launcher a restart, between two detections."""
+        lo, hi = self._order.key(last), self._order.key(event)
+        first = bisect_right(self._keys, lo)
+        best = self._best[first - 1] if first else -1
+        between = range(first, bisect_left(self._keys, hi))
+        settled = lo[0] if _began_after(event, last) else lo[0] + _SETTLE_S
+        return any(self._is_progress(self._events[i], self._keys[i], last, settled, best) for i in between)
+
+    def _is_progress(self, e: Event, key: tuple[float, int], last: Event, settled: float, best: int) -> bool:
+        by_clock = self._order.by_clock
+        if not by_clock and e.line.source != last.line.source:
+            return False  # without clocks, only the order within one file means anything
+        late = by_clock and key[0] < settled
+        if e.kind is EventKind.ATTEMPT:
+            return not (late and e.name == "start_up")
+        return e.kind is EventKind.STEP and e.step is not None and e.step > best and not late
+
+
+def _began_after(event: Event, earlier: Event) -> bool:
+    """Whether the wait that `event` gives up began only after `earlier`: what stands between is no late flush."""
+    if event.time is None or earlier.time is None or not event.elapsed_s:
         return False
-    best = max((e.step for e in events if e.kind in _STEPS and e.step is not None and order.key(e) <= lo), default=-1)
-    for e in events:
-        if not lo < order.key(e) < hi:
-            continue
-        if not order.by_clock and e.line.source != last.line.source:
-            continue  # without clocks, only the order within one file means anything
-        late = order.by_clock and order.key(e)[0] < lo[0] + _SETTLE_S
-        if e.kind is EventKind.ATTEMPT and not (late and e.name == "start_up"):
-            return True
-        if e.kind is EventKind.STEP and e.step is not None and e.step > best and not late:
-            return True
-    return False
-
-
-_STEPS = (EventKind.STEP, EventKind.PROGRESS)
+    if not (event.line.stamped and earlier.line.stamped):
+        return False  # times taken over from other lines are too old by an unknown amount
+    return event.time - event.elapsed_s >= earlier.time
 
 
 def _events_of(

@@ -90,7 +90,7 @@ def _material(root: Path, manifest: Manifest, usable: Sequence[Example]) -> reci
     validation, _ = archive.read(root, archive.VALIDATION_FILE)
     texts, names = archive.unpack_wordings((root / archive.TRAINING_FILE).read_bytes())
     wordings = Wordings(texts=tuple(texts), vectors=encoder.encode(texts), labels=tuple(names))
-    known = {t for e in old for t in e.texts}
+    known = {t for e in old for t in e.texts} | _common(usable)
     own = [replace(e, repository=f"own/{e.id}") for e in usable]
     real = [e for e in old if e.sha256 in manifest.training]
     simulated = [e for e in old if e.sha256 not in manifest.training]
@@ -106,6 +106,15 @@ def _material(root: Path, manifest: Manifest, usable: Sequence[Example]) -> reci
         wordings=wordings,
         lines=lines,
     )
+
+
+def _common(own: Sequence[Example]) -> set[str]:
+    """Wordings that own incidents of more than one label hold: a house's noise, which speaks for none of them."""
+    labels: dict[str, set[str]] = {}
+    for e in own:
+        for text in e.texts:
+            labels.setdefault(text, set()).add(e.label)
+    return {text for text, found in labels.items() if len(found) > 1}
 
 
 def _line_share(simulated: Sequence[Example], taught: Sequence[Example]) -> float:

@@ -42,7 +42,16 @@ def waiting_ranks(events: Iterable[Event]) -> tuple[int, ...]:
     for e in events:
         if e.kind is EventKind.RANK_MAP and e.name == "device_wait" and e.rank is not None:
             found.add(e.rank)
-    return tuple(sorted(found | _silent_after_init(events)))
+    found |= _silent_after_init(events)
+    return tuple(sorted(found or _aborted(events)))
+
+
+def _aborted(events: Iterable[Event]) -> set[int]:
+    """Where no watchdog line tells its rank: those that the launcher's report shows ended by the watchdog's abort."""
+    listed = list(events)
+    if not any(e.kind in (EventKind.TIMEOUT, EventKind.WATCHDOG_ABORT) for e in listed):
+        return set()
+    return {e.rank for e in listed if e.name == "report" and e.code == _ABORT and e.rank is not None}
 
 
 def _silent_after_init(events: Iterable[Event]) -> set[int]:

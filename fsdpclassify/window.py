@@ -23,8 +23,13 @@ _AFTER_WAITING = 16
 _AFTER_S = 60.0
 MAX_TEMPLATES = 256
 _BODIES = 256
-#: C++ frames and registers say nothing that the line above them does not.
-_SKIP = re.compile(r"^\s*(?:frame #\d+:|@ +0x|[=\-_*~#\s]{4,}$|\^+$|PC: @)")
+#: C++ frames and registers say nothing that the line above them does not; of torchrun's report only codes count,
+#: and those are events.
+_SKIP = re.compile(
+    r"^\s*(?:frame #\d+:|@ +0x|[=\-_*~#\s]{4,}$|[\^~ ]+$|PC: @"
+    r"|(?:time|host|rank|exitcode|error_file|traceback) *: |\[\d+\]:\s*$|Failures:$"
+    r"|<NO_OTHER_FAILURES>|Root Cause \(first observed|Traceback \(most recent call last\):$)"
+)
 
 
 class When(StrEnum):

@@ -12,10 +12,11 @@ CATALOGUE = Catalogue(
     causes=(
         Cause(
             id="slow_disk", label="straggler", title="A slow disk", separate_by="the disk's own latency",
+            look_alike=("desync",),
             remedy=Remedy(summary="Use another disk.", steps=("Move the data.",), verify=("iostat -x 1",)),
         ),
     ),
-    boundaries={"straggler": "late, same sequence", "desync": "never arrives"},
+    boundaries={"straggler": "late, same sequence", "desync": "never arrives", "rank_failure": "left first"},
 )  # fmt: skip
 
 TIMEOUT = (
@@ -38,9 +39,12 @@ def test_rivals_come_by_probability_with_what_separates_them() -> None:
     )
 
 
-def test_the_cause_says_more_precisely_what_separates_it() -> None:
-    (rival,) = alternatives({"straggler": 0.8, "desync": 0.2}, "straggler", 0, CATALOGUE)
-    assert rival.separate_by == "the disk's own latency"
+def test_the_cause_says_more_precisely_what_separates_it_from_a_look_alike() -> None:
+    scores = {"straggler": 0.5, "desync": 0.3, "rank_failure": 0.2}
+    assert [a.separate_by for a in alternatives(scores, "straggler", 0, CATALOGUE)] == [
+        "the disk's own latency",
+        "left first",
+    ]
 
 
 def test_at_most_two_rivals_and_no_hopeless_ones() -> None:

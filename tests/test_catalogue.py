@@ -16,7 +16,14 @@ SHIPPED = Path(__file__).resolve().parents[1] / "models" / "default"
 
 def _content() -> dict[str, Any]:
     remedy = {"summary": "s", "steps": ["a", "b"], "longer_timeout_helps": False, "verify": ["v"], "ops_request": None}
-    entry = {"id": "x", "label": "desync", "title": "T", "separate_by": "by", "remedy": remedy}
+    entry = {
+        "id": "x",
+        "label": "desync",
+        "title": "T",
+        "separate_by": "by",
+        "look_alike": ["straggler"],
+        "remedy": remedy,
+    }
     return {"causes": [entry, entry | {"id": "y", "label": "straggler"}], "boundaries": {"desync": "b"}}
 
 
@@ -29,6 +36,7 @@ def test_what_a_bundle_carries_is_read(tmp_path: Path) -> None:
     found = load_catalogue(_write(tmp_path, _content()))
     assert [c.id for c in found.causes] == ["x", "y"]
     assert found.boundaries == {"desync": "b"}
+    assert (found.causes[0].separate_by, found.causes[0].look_alike) == ("by", ("straggler",))
     remedy = found.causes[0].remedy
     assert (remedy.steps, remedy.verify, remedy.longer_timeout_helps) == (("a", "b"), ("v",), False)
 
@@ -50,6 +58,7 @@ DAMAGE: dict[str, Callable[[dict[str, Any]], object]] = {
     "boundaries are a list": lambda c: c.update(boundaries=[]),
     "a cause is a text": lambda c: c.update(causes=["x"]),
     "a cause without remedy": lambda c: c["causes"][0].pop("remedy"),
+    "a cause without look-alikes": lambda c: c["causes"][0].pop("look_alike"),
     "a remedy without steps": lambda c: c["causes"][0]["remedy"].pop("steps"),
 }
 
@@ -79,6 +88,7 @@ def test_the_released_catalogue_says_something_for_every_label_and_cause() -> No
     found, labels = load_catalogue(SHIPPED), read_manifest(SHIPPED).labels
     assert len({c.id for c in found.causes}) == len(found.causes)
     assert {c.label for c in found.causes} <= set(labels)
+    assert {name for c in found.causes for name in c.look_alike} <= set(labels)
     for label in labels:
         assert found.of_label(label), label
         assert found.boundaries[label], label

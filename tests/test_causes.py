@@ -15,7 +15,7 @@ from fsdpclassify.records import Remedy
 SHIPPED = Path(__file__).resolve().parents[1] / "models" / "default"
 CATALOGUE = Catalogue(
     causes=tuple(
-        Cause(id=name, label=label, title=name, separate_by="", remedy=Remedy())
+        Cause(id=name, label=label, title=name, separate_by="", look_alike=(), remedy=Remedy())
         for name, label in (("slow_disk", "straggler"), ("shape", "desync"), ("slow_save", "straggler"))
     ),
     boundaries={},

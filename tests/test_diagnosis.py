@@ -30,11 +30,11 @@ TIMEOUT = (
 CATALOGUE = Catalogue(
     causes=(
         Cause(
-            id="gpu_oom", label="rank_failure", title="A rank ran out of GPU memory", separate_by="s",
+            id="gpu_oom", label="rank_failure", title="A rank ran out of GPU memory", separate_by="s", look_alike=(),
             remedy=Remedy(summary="Less memory.", steps=("smaller batch",)),
         ),
         Cause(
-            id="teardown", label="other", title="Teardown", separate_by="s",
+            id="teardown", label="other", title="Teardown", separate_by="s", look_alike=(),
             remedy=Remedy(summary="Destroy the group.", steps=("destroy",)),
         ),
     ),
@@ -51,6 +51,7 @@ class FakeModel:
     threshold: float = 0.5
     minimum_evidence: float = 0.02
     weight_of_words: float = 0.2
+    weight_of_structure: float = 0.0
 
     def model(self) -> Model:
         thresholds = {m: dict.fromkeys(LABELS, self.threshold) for m in ("balanced", "high-precision")}
@@ -65,7 +66,8 @@ class FakeModel:
 
     def run(self, vectors: Array, facts: Array, ledger: Array) -> tuple[Array, Array]:
         words = float(vectors[:, 1].sum() > 0)
-        p = self.p - self.weight_of_words * (1.0 - words)
+        structure = float(ledger[LEDGER_FACTS.index("early_oom")])
+        p = self.p - self.weight_of_words * (1.0 - words) - self.weight_of_structure * (1.0 - structure)
         rest = (1.0 - p) / (len(LABELS) - 1)
         probabilities = np.array([p if name == self.label else rest for name in LABELS], np.float32)
         evidence = np.tile(np.array([[0.1, 0.2, 0.1]], np.float32), (len(vectors), 1))
@@ -120,8 +122,12 @@ def test_best_guess_follows_the_first_label_even_against_all_lines() -> None:
     assert _diagnose(guess, *lines).abstained_because is Abstention.NO_EVIDENCE
 
 
-def test_a_printed_structural_fact_is_evidence_without_any_weight() -> None:
-    assert _diagnose(FakeModel(weight_of_words=0.0), OOM, TIMEOUT).verdict == "rank_failure"
+def test_a_printed_structural_fact_is_evidence_without_any_wording() -> None:
+    bare = FakeModel(weight_of_words=0.0)
+    assert _diagnose(bare, OOM, TIMEOUT).abstained_because is Abstention.NO_EVIDENCE
+    (first, *_) = (found := _diagnose(FakeModel(weight_of_words=0.0, weight_of_structure=0.3), OOM, TIMEOUT)).evidence
+    assert found.verdict == "rank_failure"
+    assert (first.line, round(first.weight, 3)) == (1, 0.3)
 
 
 def test_probabilities_carry_every_label_and_that_of_the_first() -> None:

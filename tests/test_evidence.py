@@ -35,13 +35,19 @@ def _case(*lines: str) -> tuple[Incident, Features]:
     return incident, extract(incident, found.kinds)
 
 
-def _weigh(incident: Incident, features: Features, worth: Array, run: Run, label: str = "straggler") -> list[Weighed]:
+def _both(
+    incident: Incident, features: Features, worth: Array, run: Run, label: str = "straggler"
+) -> tuple[list[Weighed], float]:
     """`worth[n]` is the single number that stands for each line's vector."""
     n = len(features.window)
     evidence = np.zeros((n, len(LABELS)), np.float32)
-    evidence[:, 2] = np.linspace(0.5, 0.4, n)
+    evidence[:, 1] = np.linspace(0.5, 0.4, n)
     ledger = np.asarray(features.ledger, np.float32)
     return weigh(incident, features, worth[:, None], np.zeros((n, 1), np.float32), ledger, evidence, run, LABELS, label)
+
+
+def _weigh(incident: Incident, features: Features, worth: Array, run: Run, label: str = "straggler") -> list[Weighed]:
+    return _both(incident, features, worth, run, label)[0]
 
 
 def _by_words(vectors: Array, facts: Array, ledger: Array) -> Array:
@@ -90,15 +96,50 @@ def test_the_structure_that_rests_on_a_line_goes_with_it() -> None:
     assert {w.why for w in found} == {"ranks stand in different calls: other operations or sizes"}
 
 
-def test_a_line_against_the_label_supports_the_one_that_loses_most_without_it() -> None:
+def test_a_line_against_the_label_supports_the_one_that_its_wording_is_nearest_to() -> None:
     x, features = _case("[rank1]: alpha", TIMEOUT.format(0, "ALLREDUCE"))
-
-    def rivals(vectors: Array, facts: Array, ledger: Array) -> Array:
-        return np.array([0.6, 0.3, 0.1], np.float32) + np.array([-0.2, 0.15, 0.05], np.float32) * vectors.sum()
-
-    worth = np.array([row.line.body == "alpha" for row in features.window], np.float32)
-    (found,) = _weigh(x, features, worth, rivals)
+    worth = np.array([-0.2 * (row.line.body == "alpha") for row in features.window], np.float32)
+    (found,) = _weigh(x, features, worth, _by_words)
     assert (found.supports, round(found.weight, 5)) == ("desync", -0.2)
+
+
+def test_a_line_outside_the_window_against_the_label_supports_the_rival() -> None:
+    lines = [TIMEOUT.format(r, "ALLREDUCE" if r else "BROADCAST") for r in range(3)]
+    x, features = _case(*lines)
+    column = LEDGER_FACTS.index("ops_differ")
+
+    def against(vectors: Array, facts: Array, ledger: Array) -> Array:
+        return np.array([0.6 - 0.3 * ledger[column], 0.1, 0.2], np.float32)
+
+    found = _weigh(x, features, np.zeros(len(features.window), np.float32), against)
+    assert found
+    for w in found:
+        assert w.weight < 0
+        assert w.supports == ("other" if w.row is None else "desync")
+
+
+def test_the_support_is_what_all_lines_together_add() -> None:
+    x, features = _case("[rank1]: alpha", "[rank1]: beta", TIMEOUT.format(0, "ALLREDUCE"))
+    worth = np.array([0.1 * (row.line.rank == 1) for row in features.window], np.float32)
+    assert _both(x, features, worth, _by_words)[1] == pytest.approx(0.2)
+    assert _both(x, features, -worth, _by_words)[1] == pytest.approx(-0.2)
+
+
+def _any_will_do(vectors: Array, facts: Array, ledger: Array) -> Array:
+    return np.array([0.3 + 0.5 * float(vectors.max(initial=0.0)), 0.0, 0.0], np.float32)
+
+
+def test_lines_that_say_the_same_are_shown_although_none_is_missed() -> None:
+    x, features = _case(
+        *(f"[rank1]: {word}" for word in ("alpha", "beta", "gamma", "delta")), TIMEOUT.format(0, "ALLREDUCE")
+    )
+    words = {"alpha": 0.5, "beta": 0.5, "gamma": 0.5, "delta": 0.4}
+    worth = np.array([words.get(row.line.body, 0.0) for row in features.window], np.float32)
+    found, support = _both(x, features, worth, _any_will_do)
+    assert support == pytest.approx(0.25)
+    assert [w.line.body for w in found] == ["alpha", "beta", "gamma"]
+    assert [w.weight for w in found] == [0.0] * 3
+    assert {w.supports for w in found} == {"straggler"}
 
 
 def test_taking_lines_away_leaves_the_given_arrays_alone() -> None:
@@ -143,7 +184,7 @@ def test_with_the_released_bundle_a_weight_is_the_loss_of_probability(name: str)
     incident = found.incidents[-1]
     scored = score(model, incident, found.kinds)
     label = max(scored.probabilities, key=lambda k: scored.probabilities[k])
-    weighed = weigh(
+    weighed, support = weigh(
         incident, scored.features, scored.vectors, scored.facts, scored.ledger, scored.line_evidence,
         lambda v, f, g: model.head.run(v, f, g)[0], model.manifest.labels, label,
     )  # fmt: skip
@@ -154,3 +195,4 @@ def test_with_the_released_bundle_a_weight_is_the_loss_of_probability(name: str)
         rest = float(left[model.manifest.labels.index(label)])
         assert w.weight == pytest.approx(scored.probabilities[label] - rest, abs=1e-6)
     assert weighed
+    assert support > 0

@@ -77,7 +77,8 @@ def test_the_rank_that_printed_the_strongest_evidence(label: str) -> None:
 
 @pytest.mark.parametrize("label", LATE)
 def test_a_waiting_rank_is_not_guilty_of_what_it_prints(label: str) -> None:
-    assert initiating_ranks(label, _incident(waiting=(3,)), [_spoken(3), _spoken(2)]) == ()
+    assert initiating_ranks(label, _incident(waiting=(3,)), [_spoken(3)]) == ()
+    assert initiating_ranks(label, _incident(waiting=(3,)), [_spoken(3), _spoken(2)]) == (2,)
 
 
 @pytest.mark.parametrize("label", LATE)
@@ -94,7 +95,33 @@ def test_a_timeout_line_without_prefix_says_nothing_of_rank_0() -> None:
 
 
 def test_a_prefixed_line_whose_rank_is_unknown_names_nobody() -> None:
-    assert initiating_ranks("straggler", _incident(waiting=(1,)), [_spoken(), _spoken(4)]) == ()
+    assert initiating_ranks("straggler", _incident(waiting=(1,)), [_spoken()]) == ()
+    assert initiating_ranks("straggler", _incident(waiting=(1,)), [_spoken(), _spoken(4)]) == (4,)
+
+
+def test_what_a_rank_prints_after_the_timeout_does_not_name_it() -> None:
+    late = replace(_spoken(4), when=When.AFTER)
+    assert initiating_ranks("straggler", _incident(waiting=(1,)), [late]) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Saving checkpoint to /mnt/ckpt", (0,)),
+        ("Traceback (most recent call last):", ()),
+        ("    loss.backward()", ()),
+        ("torch.OutOfMemoryError: CUDA out of memory.", ()),
+        ("MyError: a tale", ()),
+    ],
+)
+def test_a_part_of_somebody_s_traceback_is_not_the_main_process(text: str, expected: tuple[int, ...]) -> None:
+    row = replace(_spoken(unprefixed=True), line=_line(text=text, unprefixed=True))
+    assert initiating_ranks("straggler", _incident(waiting=(1,)), [row]) == expected
+
+
+def test_a_line_of_a_named_node_is_not_the_main_process() -> None:
+    row = replace(_spoken(unprefixed=True), line=_line(unprefixed=True, node="worker-3"))
+    assert initiating_ranks("straggler", _incident(waiting=(1,)), [row]) == ()
 
 
 def test_system_logs_are_passed_over() -> None:

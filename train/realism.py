@@ -246,9 +246,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return 0
 
 
-def probe(
-    public: Sequence[Report], simulated: Sequence[Report], draws: int, seed: int, top: int
-) -> Iterator[str]:
+def probe(public: Sequence[Report], simulated: Sequence[Report], draws: int, seed: int, top: int) -> Iterator[str]:
     """The lines of the report; `draws` matched samples, each cross-validated once."""
     known: dict[Path, list[float]] = {}
     by_text: list[Scores] = []

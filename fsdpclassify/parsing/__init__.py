@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from fsdpclassify.parsing import c10d, context, failures, gloo, launchers, nccl, progress, serving
+from fsdpclassify.parsing import agreement, c10d, context, failures, gloo, launchers, nccl, progress, serving
 from fsdpclassify.parsing.prefixes import read_lines
 from fsdpclassify.parsing.reports import with_report_exits
 from fsdpclassify.parsing.rule import Rule
@@ -16,6 +16,7 @@ __all__ = ["RULES", "Rule", "parse", "read_lines"]
 
 RULES: tuple[Rule, ...] = (
     *c10d.RULES,
+    *agreement.RULES,
     *nccl.RULES,
     *gloo.RULES,
     *launchers.RULES,

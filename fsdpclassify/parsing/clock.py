@@ -149,7 +149,9 @@ def _with_year(stamp: Stamp, anchor: float | None) -> float:
     offset = stamp.seconds - here
     year = _year_of(anchor)
     # 2000 was a leap year: after February the day number is one too high in a common year.
-    candidates = [calendar.timegm((y, 1, 1, 0, 0, 0)) + offset - _leap_shift(y, offset) for y in (year - 1, year, year + 1)]
+    candidates = [
+        calendar.timegm((y, 1, 1, 0, 0, 0)) + offset - _leap_shift(y, offset) for y in (year - 1, year, year + 1)
+    ]
     return min(candidates, key=lambda c: abs(c - anchor))
 
 

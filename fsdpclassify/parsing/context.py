@@ -9,14 +9,16 @@ from fsdpclassify.parsing.rule import Rule, event, simple
 from fsdpclassify.records import Event, EventKind, Line
 
 _WORLD = re.compile(
-    r"(?:\bworld[_ ]size['\"]?\W{1,3}|WORLD_SIZE=|Starting with |distributed_world_size\W{1,3}|MEMBER: \d+/|num_processes['\"]?\W{1,3})(?P<total>\d{1,6})\b"
+    r"(?:\bworld[_ ]size['\"]?\W{1,3}|WORLD_SIZE=|Starting with |distributed_world_size\W{1,3}|MEMBER: \d+/"
+    r"|num_processes['\"]?\W{1,3})(?P<total>\d{1,6})\b"
 )
 _COLLECTIVE_FRAME = (
     r"(?:\bbarrier|all_reduce|all_gather\w*|reduce_scatter\w*|broadcast\w*|wait_for_everyone|all_to_all\w*)"
     r" \((?:[\w./-]*/)?(?:torch/distributed/|accelerate/)"
 )
 _PHRASES = re.compile(
-    r"AllGather timed out waiting for work on rank (?P<r1>\d+)|FSDP forward pass hangs at param all-gather: wait\(\) never completes on rank (?P<r2>\d+)"
+    r"AllGather timed out waiting for work on rank (?P<r1>\d+)"
+    r"|FSDP forward pass hangs at param all-gather: wait\(\) never completes on rank (?P<r2>\d+)"
     r"|(?P<p3>NCCL timeout error during FSDP parameter shard collection)"
     r"|(?P<p4>FSDP reduce_scatter backward hook timed out waiting for gradient sync)",
     re.IGNORECASE,

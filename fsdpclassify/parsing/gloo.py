@@ -10,7 +10,8 @@ from fsdpclassify.records import Event, EventKind, Line
 
 _STORE = re.compile(
     r"(?:[Ww]ait timeout after (?P<ms>\d+) ?ms, keys: |Timeout waiting for key: \S+ after (?P<ms2>\d+) ms"
-    r"|RuntimeError: Socket Timeout|waitForInput: (?:socket \S+.{0,160}?timed out after (?P<ms3>\d+)ms|poll for socket .{0,200}?likely a timeout)"
+    r"|RuntimeError: Socket Timeout|waitForInput: (?:socket \S+.{0,160}?timed out after (?P<ms3>\d+)ms"
+    r"|poll for socket .{0,200}?likely a timeout)"
     r"|The client socket has timed out after (?P<ms4>\d+)(?P<unit>ms|s) while trying to connect"
     r"|Timed out after (?P<sec>\d+) seconds waiting for clients\. (?P<joined>\d+)/(?P<total>\d+) clients joined"
     r"|Timed out initializing process group in store based barrier on rank:? ?(?P<barrier_rank>\d+)"
@@ -39,7 +40,10 @@ def _store(match: re.Match[str], line: Line) -> Iterable[Event]:
 RULES = (
     Rule(
         name="store_wait",
-        anchor=r"ait timeout after|Timeout waiting for key|Socket Timeout|waitForInput|client socket has timed out|clients joined|store based barrier on rank|RendezvousTimeoutError",
+        anchor=(
+            r"ait timeout after|Timeout waiting for key|Socket Timeout|waitForInput|client socket has timed out"
+            r"|clients joined|store based barrier on rank|RendezvousTimeoutError"
+        ),
         pattern=_STORE,
         build=_store,
         detection=True,
@@ -55,14 +59,20 @@ RULES = (
     Rule(
         name="gloo_wait",
         anchor=r"Timed out waiting |Application timeout caused pair closure",
-        pattern=re.compile(r"Timed out waiting (?P<elapsed_ms>\d+)ms for (?P<name>recv|send) operation|Application timeout caused pair closure"),
+        pattern=re.compile(
+            r"Timed out waiting (?P<elapsed_ms>\d+)ms for (?P<name>recv|send) operation"
+            r"|Application timeout caused pair closure"
+        ),
         build=simple(EventKind.GLOO),
         detection=True,
     ),
     Rule(
         name="gloo_peer",
         anchor=r"Connection closed by peer|Connection reset by peer|Socket closed",
-        pattern=re.compile(r"gloo/\S+:\d+\] (?P<detail>Connection closed by peer|Read error[^\n]{0,80}reset by peer|Socket closed|Write error[^\n]{0,80})"),
+        pattern=re.compile(
+            r"gloo/\S+:\d+\] (?P<detail>Connection closed by peer|Read error[^\n]{0,80}reset by peer|Socket closed"
+            r"|Write error[^\n]{0,80})"
+        ),
         build=simple(EventKind.PEER_CLOSED, name="gloo"),
         detection=True,
     ),

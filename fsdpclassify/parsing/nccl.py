@@ -12,18 +12,26 @@ from fsdpclassify.parsing.rule import Rule, event, simple
 from fsdpclassify.records import Event, EventKind, Line
 
 _IB = re.compile(
-    r"NET/IB(?:/GIN)? ?: ?Got completion (?:from peer (?P<peer_addr>\S+) )?with (?:error (?P<a>\d+)|status=(?:\w+\()?(?P<b>\d+)\)?)"
+    r"NET/IB(?:/GIN)? ?: ?Got completion (?:from peer (?P<peer_addr>\S+) )?with (?:error (?P<a>\d+)"
+    r"|status=(?:\w+\()?(?P<b>\d+)\)?)"
 )
 
 
 def _ib(match: re.Match[str], line: Line) -> Iterable[Event]:
     code = match["a"] or match["b"]
     # 5 is the flush of a queue pair that was already in error: noise behind the first completion.
-    yield event(EventKind.TRANSPORT, line, name="ib_flush" if code == "5" else "ib_completion", code=code, detail=match["peer_addr"])
+    yield event(
+        EventKind.TRANSPORT,
+        line,
+        name="ib_flush" if code == "5" else "ib_completion",
+        code=code,
+        detail=match["peer_addr"],
+    )
 
 
 _ERROR = re.compile(
-    r"\[?(?P<own>\d+)?\]? ?(?:NCCL error in: \S+:\d+, (?P<text>[^,]{3,80})|NCCL error: (?P<text2>[^,\n]{3,80}), NCCL version)"
+    r"\[?(?P<own>\d+)?\]? ?(?:NCCL error in: \S+:\d+, (?P<text>[^,]{3,80})"
+    r"|NCCL error: (?P<text2>[^,\n]{3,80}), NCCL version)"
 )
 
 
@@ -70,8 +78,17 @@ def _named(match: re.Match[str], line: Line) -> Iterable[Event]:
 
 RULES = (
     Rule(name="ib_completion", anchor=r"Got completion (?:from peer|with)", pattern=_IB, build=_ib, detection=True),
-    Rule(name="nccl_error", anchor=r"NCCL error(?: in)?: ", pattern=_ERROR, build=_nccl_error, detection=True, joins=True),
-    Rule(name="nccl_setup_wait", anchor=r"is setting up NCCL communicator", pattern=_SETUP, build=_setup, detection=True, joins=True),
+    Rule(
+        name="nccl_error", anchor=r"NCCL error(?: in)?: ", pattern=_ERROR, build=_nccl_error, detection=True, joins=True
+    ),
+    Rule(
+        name="nccl_setup_wait",
+        anchor=r"is setting up NCCL communicator",
+        pattern=_SETUP,
+        build=_setup,
+        detection=True,
+        joins=True,
+    ),
     Rule(
         name="nccl_socket",
         anchor=r"Call to (?:recv|send|connect) |Connect to |exceeded error retry count",
@@ -96,7 +113,8 @@ RULES = (
         name="ofi_error",
         anchor=r"NET/OFI ",
         pattern=re.compile(
-            r"NET/OFI (?:Request \S+ completed with error|Unable to insert remote address|[^\n]{0,60}(?:Unresponsive remote|Unreachable remote)"
+            r"NET/OFI (?:Request \S+ completed with error|Unable to insert remote address"
+            r"|[^\n]{0,60}(?:Unresponsive remote|Unreachable remote)"
             r"|[^\n]{0,80}(?:RC: -?[1-9]\d*|error\b))",
             re.IGNORECASE,
         ),
@@ -124,14 +142,18 @@ RULES = (
         name="ib_async_event",
         anchor=r"Got (?:async|non-fatal async)|async fatal event",
         pattern=re.compile(
-            r"(?P<detail>(?:Got (?:async (?:error |fatal )?event|non-fatal async event)|async fatal event)[^\n]{0,60}(?:port error|fatal|error))"
+            r"(?P<detail>(?:Got (?:async (?:error |fatal )?event|non-fatal async event)"
+            r"|async fatal event)[^\n]{0,60}(?:port error|fatal|error))"
         ),
         build=simple(EventKind.TRANSPORT, name="async_event"),
     ),
     Rule(
         name="comm_size",
         anchor=r" nranks ",
-        pattern=re.compile(r"comm 0x[0-9a-f]+ rank (?P<rank>\d+) nranks (?P<total>\d+)(?:[^\n]{0,160}- (?P<name>Init START|Init COMPLETE|Abort COMPLETE|Destroy COMPLETE))?"),
+        pattern=re.compile(
+            r"comm 0x[0-9a-f]+ rank (?P<rank>\d+) nranks (?P<total>\d+)(?:[^\n]{0,160}- (?P<name>Init START"
+            r"|Init COMPLETE|Abort COMPLETE|Destroy COMPLETE))?"
+        ),
         build=simple(EventKind.WORLD),
     ),
     Rule(

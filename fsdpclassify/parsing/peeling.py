@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from fsdpclassify.parsing.clock import Stamp
 from fsdpclassify.records import RawLine
 
-_RANK = re.compile(r"\[rank(\d{1,6})\]:(?: |(?=\[)|(?=[EWIFV]\d)|$)")
+_RANK = re.compile(r"\[rank(\d{1,6})\]: ?")
 #: `W1019 07:21:31.225000 731679 torch/…/api.py:908] ` of Python-side torch logs, and glog builds.
 _TORCH_LOG = re.compile(r"[EWIFV]\d{4} \d\d:\d\d:\d\d\.\d+ \d+ \S{1,160}:\d+\] ")
 _C10 = re.compile(r"\[[EWIFV](?:\d{3,4} \d\d:\d\d:\d\d(?:\.\d+)?)? ?(?:[\w/]+\.(?:cpp|hpp|h|cc|cu):\d+)?\] ")
@@ -33,7 +33,9 @@ _HOST = re.compile(
 _JOB = re.compile(r"([A-Za-z][\w.-]{0,40}/\d{1,5}) (?=\[[a-z]+\d+\]:)")
 _PID = re.compile(r"\[\d{2,8}\] (?=\d{1,5}: |\[rank\d)")
 _NCCL = re.compile(r"(?:\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\] )?([A-Za-z][\w.-]{0,80}):(\d{1,8}):(\d{1,8}) \[(\d{1,3})\] ")
-_SYSLOG = re.compile(r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,30}) ([\w.-]{1,80}) [\w./-]{1,60}(?:\[\d+\])?: ")
+_SYSLOG = re.compile(
+    r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,30}) ([\w.-]{1,80}) [\w./-]{1,60}(?:\[\d+\])?: "
+)
 _ISO_FIRST = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)? ")
 _CLOCK_FIRST = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d+)? +")
 #: More stacked prefixes than any launcher chain prints.
@@ -59,6 +61,7 @@ class Peeled:
     stamp: Stamp | None = None
     c10: bool = False
     cpp: bool = False
+    headed: bool = False
     plain: bool = True
 
     @property
@@ -80,9 +83,10 @@ def opens_line(text: str) -> bool:
     return _strip_once(_probe(text)) and not text.startswith((" ", "[Rank ", "[PG "))
 
 
-def is_prefix_only(head: str) -> bool:
-    """Whether `head` is nothing but stacked prefixes, so that what follows is not glued to a message."""
-    return not peel(_probe(head.lstrip() + " ")).body.strip(" |:>")
+def prefixes_end(text: str) -> int:
+    """Where the stacked prefixes at the front of `text` end: what begins before that is not glued to a message."""
+    lead = len(text) - len(text.lstrip(" |>"))
+    return len(text) - len(peel(_probe(text[lead:])).body)
 
 
 def _probe(text: str) -> Peeled:
@@ -114,6 +118,7 @@ def _c10_rule(item: Peeled) -> bool:
         item.cpp = True
     else:
         match = _TORCH_LOG.match(item.body)
+    item.headed |= match is not None
     return match is not None and _cut(item, match)
 
 
@@ -127,7 +132,7 @@ def _tee_rule(item: Peeled) -> bool:
 
 def _slurm_rule(item: Peeled) -> bool:
     match = _SLURM.match(item.body)
-    if match is None or item.task is not None or len(item.body) != len(item.text):
+    if match is None or item.task is not None or not item.plain or item.headed:
         return False
     item.task, item.plain = int(match[1]), False
     return _cut(item, match)
@@ -135,10 +140,9 @@ def _slurm_rule(item: Peeled) -> bool:
 
 def _pid_rule(item: Peeled) -> bool:
     match = _PID.match(item.body)
-    if match is None or len(item.body) != len(item.text):
+    if match is None or not item.plain or item.headed:
         return False
-    item.body = item.text = item.body[match.end() :]
-    return True
+    return _cut(item, match)
 
 
 def _ray_rule(item: Peeled) -> bool:
@@ -168,7 +172,7 @@ def _nccl_rule(item: Peeled) -> bool:
 
 
 def _host_rule(item: Peeled) -> bool:
-    match = _HOST.match(item.body) if len(item.body) == len(item.text) else None
+    match = _HOST.match(item.body) if item.plain and not item.headed else None
     match = match or _JOB.match(item.body) or _SYSLOG.match(item.body)
     if match is None:
         return False

@@ -12,7 +12,7 @@ from dataclasses import replace
 from fsdpclassify.parsing.clock import find_stamp, settle
 from fsdpclassify.parsing.containers import join_partial, unpack_json
 from fsdpclassify.parsing.gluing import unglue
-from fsdpclassify.parsing.peeling import Peeled, is_prefix_only, opens_line, peel
+from fsdpclassify.parsing.peeling import Peeled, opens_line, peel, prefixes_end
 from fsdpclassify.parsing.ranks import Ranks, said_rank
 from fsdpclassify.parsing.unwrapping import unwrap
 from fsdpclassify.records import Line, RawLine
@@ -40,7 +40,7 @@ def _split_and_peel(raw: RawLine) -> Iterator[Peeled]:
     inner = unpack_json(raw.text)
     if inner is not None:
         raw = replace(raw, text=inner)
-    for piece in unglue(raw.text, is_prefix_only):
+    for piece in unglue(raw.text, prefixes_end):
         item = peel(Peeled(raw=raw, text=piece, body=piece, node=raw.hint_node))
         item.text = piece
         item.stamp = find_stamp(piece)

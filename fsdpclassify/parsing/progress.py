@@ -16,11 +16,14 @@ _BAR = re.compile(
 _NAME_REACH = 80
 _NAME = re.compile(r"[|\r\n\]]")
 _STEP = re.compile(
-    r"(?:^|[\s\[{('\",|/])(?:global[_ ])?(?:step|iteration|iter)['\"]?\s{0,4}[:=# ]\s{0,10}(?P<step>\d{1,9})(?:\s{0,10}/\s{0,10}(?P<total>\d{1,9}))?(?![\d.]*[smhx%]|\d*\.\d)",
+    r"(?:^|[\s\[{('\",|/])(?:global[_ ])?(?:step|iteration"
+    r"|iter)['\"]?\s{0,4}[:=# ]\s{0,10}(?P<step>\d{1,9})(?:\s{0,10}/\s{0,10}(?P<total>\d{1,9}))?(?![\d.]*[smhx%]"
+    r"|\d*\.\d)",
     re.IGNORECASE,
 )
 _TIME = re.compile(
-    r"(?:elapsed time per iteration \(ms\): (?P<ms>[\d.]+)|\b(?:train_)?(?:step|iter|batch|train)[_ ]?tim(?:e|ing)(?: in s| \(s\)|_s)?\W{1,3}(?P<sec>[\d.]+)(?P<unit>ms)?)",
+    r"(?:elapsed time per iteration \(ms\): (?P<ms>[\d.]+)|\b(?:train_)?(?:step|iter|batch|train)[_ ]?tim(?:e"
+    r"|ing)(?: in s| \(s\)|_s)?\W{1,3}(?P<sec>[\d.]+)(?P<unit>ms)?)",
     re.IGNORECASE,
 )
 
@@ -86,8 +89,14 @@ RULES = (
     Rule(name="step", anchor=r"[Ss]tep|STEP|[Ii]ter", pattern=_STEP, build=_step),
     Rule(
         name="finished",
-        anchor=r"stopped: `max_|[Tt]raining (?:is )?(?:complete|finished|done)|[Ff]inished training|TRAINING (?:COMPLETE|DONE|FINISHED)",
-        pattern=re.compile(r"stopped: `max_\w+|[Tt]raining (?:is )?(?:complete|finished|done)|[Ff]inished training|TRAINING (?:COMPLETE|DONE|FINISHED)"),
+        anchor=(
+            r"stopped: `max_|[Tt]raining (?:is )?(?:complete|finished|done)|[Ff]inished training"
+            r"|TRAINING (?:COMPLETE|DONE|FINISHED)"
+        ),
+        pattern=re.compile(
+            r"stopped: `max_\w+|[Tt]raining (?:is )?(?:complete|finished|done)|[Ff]inished training"
+            r"|TRAINING (?:COMPLETE|DONE|FINISHED)"
+        ),
         build=simple(EventKind.FINISHED),
     ),
 )

@@ -16,8 +16,10 @@ from fsdpclassify.parsing.peeling import Peeled
 
 #: A program that names its own rank at the head of its message; `[Rank 2] ` of c10 is a rank in a group.
 _SAID = re.compile(
-    r"(?:^|[\s\]>|,{(])(?:\[rank[ :=]?(?P<a>\d{1,6})(?:/\d{1,6})?\]|\(rank[ :=]{0,2}(?P<b>\d{1,6})\)|['\"]rank['\"]: ?(?P<c>\d{1,6})\b(?!\.)"
-    r"|rank=(?P<d>\d{1,6})\b)|GLOBAL_RANK: (?P<e>\d{1,6})\b|^rank[ :]{0,2}(?P<f>\d{1,6})[:|\]] |\[Rank (?P<g>\d{1,6})\] (?=step=|\[)"
+    r"(?:^|[\s\]>|,{(])(?:\[rank[ :=]?(?P<a>\d{1,6})(?:/\d{1,6})?\]|\(rank[ :=]{0,2}(?P<b>\d{1,6})\)"
+    r"|['\"]rank['\"]: ?(?P<c>\d{1,6})\b(?!\.)"
+    r"|rank=(?P<d>\d{1,6})\b)|GLOBAL_RANK: (?P<e>\d{1,6})\b|^rank[ :]{0,2}(?P<f>\d{1,6})[:|\]] "
+    r"|\[Rank (?P<g>\d{1,6})\] (?=step=|\[)"
     r"|^\W?\[?Rank (?P<h>\d{1,6})\W?(?::|\]) (?!Ranks? \d|Watchdog|failed)",
 )
 _SAID_REACH = 160
@@ -102,7 +104,8 @@ def _shifts(items: Sequence[Peeled], outer: Outer, *, local: bool) -> dict[int, 
     proven_local = any(s != {0} for s in shifts.values())
     repeated = local and _repeat(seen, nodes)
     return {
-        source: _shift(shifts.get(source, set()), default=None if proven_local or repeated else 0, local=local) for source in seen
+        source: _shift(shifts.get(source, set()), default=None if proven_local or repeated else 0, local=local)
+        for source in seen
     }
 
 

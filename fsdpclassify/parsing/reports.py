@@ -46,7 +46,12 @@ def _exit(entry: dict[str, Event], code: Event) -> Event | None:
 
 
 def _translated(event: Event, table: dict[int, set[int]]) -> Event:
-    if event.kind is not EventKind.EXIT or event.name != "elastic" or event.rank is not None or event.local_rank is None:
+    if (
+        event.kind is not EventKind.EXIT
+        or event.name != "elastic"
+        or event.rank is not None
+        or event.local_rank is None
+    ):
         return event
     ranks = table.get(event.local_rank, set())
     return replace(event, rank=next(iter(ranks))) if len(ranks) == 1 else event

@@ -42,7 +42,8 @@ def simple(kind: EventKind, **constant: str) -> Build:
 
 
 _INTS = {
-    "rank", "seq", "numel_in", "numel_out", "group_rank", "enqueued", "completed", "peer", "code", "local_rank", "step", "total",
+    "rank", "seq", "numel_in", "numel_out", "group_rank", "enqueued", "completed",
+    "peer", "code", "local_rank", "step", "total",
 }  # fmt: skip
 _MILLIS = {"timeout_ms": "timeout_s", "elapsed_ms": "elapsed_s", "value_ms": "value"}
 _FLOATS = {"timeout_s", "elapsed_s", "value"}

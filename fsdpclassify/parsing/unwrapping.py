@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from fsdpclassify.records import RawLine
 
@@ -21,11 +22,15 @@ _STRAY = 20
 _LONGEST = 16_384
 #: Words of fixed messages: one that lies across a line's end shows that the line was cut there.
 _CUT_WORDS = re.compile(
-    r"ProcessGroup(?:NCCL|Gloo)|Watchdog caught collective operation timeout|collective operation timeout|Work(?:NCCL|HCCL|Gloo)\(|SeqNum=\d|OpType=[A-Z_]{4}"
-    r"|Numel(?:In|Out)=\d|Timeout\(ms\)=\d|milliseconds before timing out|ran for \d+ milliseconds|last (?:enqueued|completed) (?:NCCL )?work"
+    r"ProcessGroup(?:NCCL|Gloo)|Watchdog caught collective operation timeout|collective operation timeout"
+    r"|Work(?:NCCL|HCCL|Gloo)\(|SeqNum=\d|OpType=[A-Z_]{4}"
+    r"|Numel(?:In|Out)=\d|Timeout\(ms\)=\d|milliseconds before timing out|ran for \d+ milliseconds"
+    r"|last (?:enqueued|completed) (?:NCCL )?work"
     r"|failure detected by watchdog|work sequence id|PG status|watchdog thread terminated|NCCL operations have failed"
-    r"|data inconsistency|entire process down|Timed out\s+waiting|operation to complete|Received a dump signal|flight recorder"
-    r"|collective timeout|torch/distributed/|NCCL (?:WARN|INFO|error)|Connection (?:closed|reset) by|site-packages/|most recent call"
+    r"|data inconsistency|entire process down|Timed out\s+waiting|operation to complete|Received a dump signal"
+    r"|flight recorder"
+    r"|collective timeout|torch/distributed/|NCCL (?:WARN|INFO|error)|Connection (?:closed|reset) by"
+    r"|site-packages/|most recent call"
     r"|Traceback \(most|terminate called after|DistBackendError|RuntimeError|OutOfMemoryError|CUDA out of memory"
     r"|CollectiveFingerPrint|monitoredBarrier|default_pg\)|Stack trace of the failed|subsequent GPU operations"
 )
@@ -34,8 +39,10 @@ _REACH = 48
 _OPEN, _CLOSE = "/_-(,=<&[{ ", "/_-.,=)>:]};"
 #: Starts of records that no prefix rule peels: they open a line of their own.
 _OPENING = re.compile(
-    r"\s{2,}|\t|Traceback \(most|\{|\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d\b|\[\d{4}-|[A-Z][a-z]{2} [ \d]\d \d\d:|(?:INFO|WARN|WARNING|ERROR|DEBUG)\b"
-    r"|[=*#~_-]{4}|Epoch\b|[Ss]tep\b|iter"
+    r"\s{2,}|\t|Traceback \(most|\{|\d{4}-\d\d-\d\d|\[?\d\d:\d\d:\d\d\b|\[\d{4}-|[A-Z][a-z]{2} [ \d]\d \d\d:"
+    r"|(?:INFO|WARN|WARNING|ERROR|DEBUG)\b"
+    r"|terminate called|what\(\):|frame #|Exception raised|[\w.]{0,60}(?:Error|Exception): |\*\*\*|[=*#~_-]{4}"
+    r"|Epoch\b|[Ss]tep\b|iter"
 )
 
 
@@ -61,11 +68,26 @@ def _width(run: Sequence[RawLine], prefixed: Prefixed) -> int | None:
     width = max((len(raw.text) for raw in run), default=0)
     if not _NARROWEST <= width <= _WIDEST:
         return None
-    pairs = [(a, b) for a, b in zip(run, run[1:], strict=False) if len(a.text) == width and b.number == a.number + 1]
-    kept = [(a.text, b.text) for a, b in pairs if _continues(a.text, b.text, prefixed)]
-    if not kept or len(pairs) - len(kept) > len(pairs) // _STRAY:
+    kept, stray = _ends(run, width, prefixed)
+    if not kept or stray > (len(kept) + stray) // _STRAY:
         return None
     return width if (len(kept) >= _MANY and _words_are_cut(kept)) or any(_cuts_a_word(a, b) for a, b in kept) else None
+
+
+def _ends(run: Sequence[RawLine], width: int, prefixed: Prefixed) -> tuple[list[tuple[str, str]], int]:
+    """The lines of length `width` with their rest, and how many have none; a last piece of full length needs none."""
+    kept: list[tuple[str, str]] = []
+    stray, goes_on = 0, False
+    for raw, follower in pairwise(run):
+        was_rest, goes_on = goes_on, False
+        if len(raw.text) != width or follower.number != raw.number + 1:
+            continue
+        if _continues(raw.text, follower.text, prefixed):
+            kept.append((raw.text, follower.text))
+            goes_on = True
+        elif not was_rest:
+            stray += 1
+    return kept, stray
 
 
 def _continues(text: str, follower: str, prefixed: Prefixed) -> bool:
@@ -81,7 +103,7 @@ def _words_are_cut(pairs: Sequence[tuple[str, str]]) -> bool:
 
 
 def _is_inside(last: str, first: str) -> bool:
-    return last in _OPEN or first in _CLOSE or (last.isalnum() and (first.islower() or first.isdigit() or first == " "))
+    return last in _OPEN or first in _CLOSE or (first.islower() or first.isdigit() or first == " ")
 
 
 def _cuts_a_word(text: str, follower: str) -> bool:

@@ -19,7 +19,7 @@ from fsdpclassify.training.fit import FittedHead
 from fsdpclassify.vector import LEDGER_FACTS
 
 #: A label that all printed lines together raise by less than this rests on its prior and on silence.
-MINIMUM_EVIDENCE = 0.05
+MINIMUM_EVIDENCE = 0.02
 _LIBRARIES = ("numpy", "scikit-learn", "skl2onnx", "onnx", "onnxruntime", "tokenizers")
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from fsdpclassify.facts import LINE_FACTS
 from fsdpclassify.training.examples import Example
@@ -96,13 +98,19 @@ class FittedLines:
     def unseen(self, item: Encoded) -> Array:
         """Line evidence in which every line is judged by a model that never saw its wording.
 
-        Wordings met in training would look more telling to the incident level than new ones ever will.
+        Wordings met in training would look more telling to the incident level than new ones ever will. A label
+        with one wording has no such model: its share comes from the full one, or it could never be learnt.
         """
         out = np.zeros((len(item.example.texts), len(self.labels)), np.float32)
         folds = _folds(item.example.texts)
         for number, model in enumerate(self.folds):
             if (mine := folds == number).any():
                 out[mine] = _evidence(model, item, self.labels)[mine]
+                absent = [i for i, name in enumerate(self.labels) if name not in model.classes_]
+                if absent:
+                    share = _evidence(self.full, item, self.labels)[mine][:, absent]
+                    out[mine] *= 1.0 - share.sum(axis=1, keepdims=True)
+                    out[np.ix_(mine, absent)] = share
         return out
 
 
@@ -136,8 +144,14 @@ def fit_incidents(
     pooled = np.stack([pool(lines.unseen(i), i.facts, i.ledger) for i, _ in usable])
     x, y, w = _with_prior(pooled, [i.example.label for i, _ in usable], [w for _, w in usable], lines.labels)
     incident = LogisticRegression(C=c, max_iter=400)
-    incident.fit(x, y, sample_weight=w)
+    _fit(incident, x, y, w)
     return FittedHead(line=lines.full, incident=incident, labels=lines.labels)
+
+
+def _fit(model: LogisticRegression, x: NDArray[np.float32], y: Sequence[str], weights: NDArray[Any]) -> None:
+    """Fit on one thread: such small matrices gain nothing from more, and sums have one order on every machine."""
+    with threadpool_limits(limits=1):
+        model.fit(x, y, sample_weight=weights)
 
 
 def _folds(texts: Sequence[str]) -> NDArray[np.int64]:
@@ -182,7 +196,7 @@ class _Rows:
         if near is not None and warm:
             model.coef_, model.intercept_, model.classes_ = near.coef_.copy(), near.intercept_.copy(), near.classes_
         x = np.hstack([self.vectors, self.facts]).astype(np.float32)
-        model.fit(x[keep], names, sample_weight=np.asarray(self.weights, np.float32)[keep])
+        _fit(model, x[keep], names, np.asarray(self.weights, np.float32)[keep])
         return model
 
 

@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 from collections.abc import Callable
 
 import pytest
@@ -6,6 +5,7 @@ import pytest
 from fsdpclassify.records import Line
 
 Lines = Callable[..., list[Line]]
+
 
 def seconds(found: list[Line]) -> list[float | None]:
     first = next(line.time for line in found if line.time is not None)

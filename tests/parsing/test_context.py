@@ -8,6 +8,7 @@ from fsdpclassify.records import Event, EventKind, Line
 Events = Callable[..., list[Event]]
 Lines = Callable[..., list[Line]]
 
+
 @pytest.mark.parametrize(
     ("text", "size"),
     [
@@ -17,7 +18,10 @@ Lines = Callable[..., list[Line]]
         ("Distributed environment is initialized, world size: 16", 16),
         ("WORLD_SIZE=16", 16),
         ("'num_processes': 16,", 16),
-        ("[rank3]:[I305 04:11:09.7 ProcessGroupNCCL.cpp:881] [PG ID 0 PG GUID 0 Rank 3] ProcessGroupNCCL initialization options: size: 16, global rank: 3, TIMEOUT(ms): 600000", 16),
+        (
+            "[rank3]:[I305 04:11:09.7 ProcessGroupNCCL.cpp:881] [PG ID 0 PG GUID 0 Rank 3] ProcessGroupNCCL initialization options: size: 16, global rank: 3, TIMEOUT(ms): 600000",
+            16,
+        ),
     ],
 )
 def test_world_size_declarations(events: Events, text: str, size: int | None) -> None:

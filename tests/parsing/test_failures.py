@@ -8,6 +8,7 @@ from fsdpclassify.records import Event, EventKind, Line
 Events = Callable[..., list[Event]]
 Lines = Callable[..., list[Line]]
 
+
 @pytest.mark.parametrize(
     ("text", "name"),
     [

@@ -48,17 +48,23 @@ def test_store_and_rendezvous(events: Events, text: str, seconds: float | None, 
 
 
 def test_store_barrier_names_its_rank(events: Events) -> None:
-    found = events("Timed out initializing process group in store based barrier on rank: 9, for key: store_based_barrier_key:1 (world_size=16)")
+    found = events(
+        "Timed out initializing process group in store based barrier on rank: 9, for key: store_based_barrier_key:1 (world_size=16)"
+    )
     assert [(e.kind, e.rank, e.total) for e in found] == [(EventKind.STORE, 9, None), (EventKind.WORLD, None, 16)]
 
 
 def test_stack_in_a_store_wait(events: Events) -> None:
-    (found,) = events("frame #1: c10d::TCPStore::doWait(c10::ArrayRef<std::string>, std::chrono::duration<long>) + 0x133 (0x7fed29)")
+    (found,) = events(
+        "frame #1: c10d::TCPStore::doWait(c10::ArrayRef<std::string>, std::chrono::duration<long>) + 0x133 (0x7fed29)"
+    )
     assert found.kind is EventKind.STORE
 
 
 def test_a_store_whose_host_died_is_secondary(events: Events) -> None:
-    found = events("[c10d] recvValue failed on SocketImpl(fd=4): Failed to recv, got 0 bytes. Connection was likely closed.")
+    found = events(
+        "[c10d] recvValue failed on SocketImpl(fd=4): Failed to recv, got 0 bytes. Connection was likely closed."
+    )
     assert {e.kind for e in found} == {EventKind.RANK_MAP}
 
 

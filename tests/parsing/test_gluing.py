@@ -1,7 +1,7 @@
 import pytest
 
 from fsdpclassify.parsing.gluing import unglue
-from fsdpclassify.parsing.peeling import is_prefix_only
+from fsdpclassify.parsing.peeling import prefixes_end
 
 C10 = "[rank5]:[E602 04:11:09.1 ProcessGroupNCCL.cpp:632] [Rank 5] Watchdog caught"
 
@@ -22,7 +22,7 @@ C10 = "[rank5]:[E602 04:11:09.1 ProcessGroupNCCL.cpp:632] [Rank 5] Watchdog caug
     ],
 )
 def test_messages_glued_in_one_line_come_apart(parts: list[str]) -> None:
-    found = unglue("".join(parts), is_prefix_only)
+    found = unglue("".join(parts), prefixes_end)
     assert [piece.strip() for piece in found] == [part.strip() for part in parts]
 
 
@@ -40,4 +40,4 @@ def test_messages_glued_in_one_line_come_apart(parts: list[str]) -> None:
     ],
 )
 def test_one_message_stays_whole(text: str) -> None:
-    assert unglue(text, is_prefix_only) == [text]
+    assert unglue(text, prefixes_end) == [text]

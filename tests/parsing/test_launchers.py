@@ -57,10 +57,22 @@ def test_srun_exits(events: Events, text: str, code: int | None) -> None:
 @pytest.mark.parametrize(
     ("text", "name"),
     [
-        ("slurmstepd: error: *** JOB 881 ON node07 CANCELLED AT 2026-03-05T04:11:20 DUE TO TIME LIMIT ***", "time_limit"),
-        ("slurmstepd: error: *** JOB 881 ON node07 CANCELLED AT 2026-03-05T04:11:20 DUE TO PREEMPTION ***", "preemption"),
-        ("slurmstepd-node07: error: *** STEP 881.0 ON node07 CANCELLED AT 2026-03-05T04:11:20 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***", "node_loss"),
-        ("[2026-03-05T04:11:20.117] error: *** JOB 881 ON node07 CANCELLED AT 2026-03-05T04:11:20 DUE TO NODE FAILURE ***", "node_loss"),
+        (
+            "slurmstepd: error: *** JOB 881 ON node07 CANCELLED AT 2026-03-05T04:11:20 DUE TO TIME LIMIT ***",
+            "time_limit",
+        ),
+        (
+            "slurmstepd: error: *** JOB 881 ON node07 CANCELLED AT 2026-03-05T04:11:20 DUE TO PREEMPTION ***",
+            "preemption",
+        ),
+        (
+            "slurmstepd-node07: error: *** STEP 881.0 ON node07 CANCELLED AT 2026-03-05T04:11:20 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***",
+            "node_loss",
+        ),
+        (
+            "[2026-03-05T04:11:20.117] error: *** JOB 881 ON node07 CANCELLED AT 2026-03-05T04:11:20 DUE TO NODE FAILURE ***",
+            "node_loss",
+        ),
         ("srun: error: Node failure on node07", "node_loss"),
     ],
 )
@@ -91,7 +103,9 @@ def test_memory_kills(events: Events, text: str) -> None:
 
 @pytest.mark.parametrize("program", ["mpirun", "prterun"])
 def test_mpirun_names_the_rank(events: Events, program: str) -> None:
-    (found,) = events(f"{program} noticed that process rank 14 with PID 4257 on node node02 exited on signal 9 (Killed).")
+    (found,) = events(
+        f"{program} noticed that process rank 14 with PID 4257 on node node02 exited on signal 9 (Killed)."
+    )
     assert (found.kind, found.rank, found.code) == (EventKind.EXIT, 14, -9)
 
 
@@ -102,7 +116,9 @@ def test_deepspeed_launcher(events: Events) -> None:
 
 
 def test_lightning_child(events: Events) -> None:
-    (found,) = events("[rank: 2] Child process with PID 4257 terminated with code 1. Forcefully terminating all other processes to avoid zombies 🧟")
+    (found,) = events(
+        "[rank: 2] Child process with PID 4257 terminated with code 1. Forcefully terminating all other processes to avoid zombies 🧟"
+    )
     assert (found.kind, found.rank, found.code) == (EventKind.EXIT, 2, 1)
 
 

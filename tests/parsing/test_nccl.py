@@ -25,11 +25,18 @@ HEAD = "node07:4188:4301 [3] transport/net_ib.cc:2449 NCCL WARN "
 )  # fmt: skip
 def test_completion_errors_of_every_version(events: Events, text: str, code: int | None) -> None:
     (found,) = events(HEAD + text)
-    assert (found.kind, found.name, found.code, found.detail) == (EventKind.TRANSPORT, "ib_completion", code, "10.1.0.12<40412>")
+    assert (found.kind, found.name, found.code, found.detail) == (
+        EventKind.TRANSPORT,
+        "ib_completion",
+        code,
+        "10.1.0.12<40412>",
+    )
 
 
 def test_flush_is_told_from_the_first_completion_error(events: Events) -> None:
-    (found,) = events(HEAD + "NET/IB : Got completion from peer 10.1.0.12<40412> with status=5 opcode=0 len=0 vendor err 249 (Recv)")
+    (found,) = events(
+        HEAD + "NET/IB : Got completion from peer 10.1.0.12<40412> with status=5 opcode=0 len=0 vendor err 249 (Recv)"
+    )
     assert found.name == "ib_flush"
 
 
@@ -75,9 +82,13 @@ def test_sockets_bootstrap_and_other_transports(events: Events, text: str, kind:
     assert {e.kind for e in events(f"node07:4188:4301 [3] misc/socket.cc:58 NCCL WARN {text}")} == {kind}
 
 
-@pytest.mark.parametrize("text", ["Transport retry count exceeded on mlx5_0:1/IB", "Receive-no-ready retry count exceeded on mlx5_0:1"])
+@pytest.mark.parametrize(
+    "text", ["Transport retry count exceeded on mlx5_0:1/IB", "Receive-no-ready retry count exceeded on mlx5_0:1"]
+)
 def test_ucx(events: Events, text: str) -> None:
-    assert [e.kind for e in events(f"[node07:4188:0:4301] ib_mlx5_log.c:171  UCX  ERROR {text}")] == [EventKind.TRANSPORT]
+    assert [e.kind for e in events(f"[node07:4188:0:4301] ib_mlx5_log.c:171  UCX  ERROR {text}")] == [
+        EventKind.TRANSPORT
+    ]
 
 
 @pytest.mark.parametrize(
@@ -116,4 +127,9 @@ def test_communicator_lines_tell_which_process_is_which_rank(lines: Lines) -> No
 
 
 def test_ordinary_lines_of_the_library_are_no_events(events: Events) -> None:
-    assert events("node07:4188:4301 [3] NCCL INFO Channel 00/0 : 3[3] -> 4[4] via P2P/CUMEM/read\nnode07:4188:4301 [3] NCCL INFO NCCL_IB_TIMEOUT set by environment to 22.") == []
+    assert (
+        events(
+            "node07:4188:4301 [3] NCCL INFO Channel 00/0 : 3[3] -> 4[4] via P2P/CUMEM/read\nnode07:4188:4301 [3] NCCL INFO NCCL_IB_TIMEOUT set by environment to 22."
+        )
+        == []
+    )

@@ -8,6 +8,7 @@ from fsdpclassify.records import Event, EventKind, Line
 Events = Callable[..., list[Event]]
 Lines = Callable[..., list[Line]]
 
+
 @pytest.mark.parametrize(
     ("text", "step", "total"),
     [
@@ -45,12 +46,26 @@ def test_step_times(events: Events, text: str, seconds: float | None) -> None:
     [
         ("  1%|▏         | 24/1752 [01:08<1:22:01,  2.83s/it]", 24, 1752, 2.83, ""),
         ("Epoch 0:  6%|▌ | 320/5001 [06:28<94:39, 1.25it/s, v_num=3, train_loss=2.6]", 320, 5001, 0.8, "Epoch 0"),
-        ("Training Progress:  12%|█▏        | 12/100 [1:01:08<7:22:01, 301.40s/it]", 12, 100, 301.4, "Training Progress"),
-        ("Map (num_proc=8):  57%|█████▋    | 1,140/2,000 [29:55<22:34, ?examples/s]", 1140, 2000, None, "Map (num_proc=8)"),
+        (
+            "Training Progress:  12%|█▏        | 12/100 [1:01:08<7:22:01, 301.40s/it]",
+            12,
+            100,
+            301.4,
+            "Training Progress",
+        ),
+        (
+            "Map (num_proc=8):  57%|█████▋    | 1,140/2,000 [29:55<22:34, ?examples/s]",
+            1140,
+            2000,
+            None,
+            "Map (num_proc=8)",
+        ),
         ("Loading:   0%|          | 0/9 [00:00<?, ?it/s]", 0, 9, None, "Loading"),
     ],
 )
-def test_bars(events: Events, text: str, step: int | None, total: int | None, rate: float | None, name: str | None) -> None:
+def test_bars(
+    events: Events, text: str, step: int | None, total: int | None, rate: float | None, name: str | None
+) -> None:
     found = [e for e in events(text) if e.kind is EventKind.PROGRESS]
     assert [(e.step, e.total, e.name) for e in found] == [(step, total, name)]
     assert found[0].value == (None if rate is None else pytest.approx(rate))
@@ -61,7 +76,9 @@ def test_every_frame_of_a_rewritten_bar_counts(events: Events) -> None:
     assert [e.step for e in events(text) if e.kind is EventKind.PROGRESS] == [1, 2]
 
 
-@pytest.mark.parametrize("text", ["`Trainer.fit` stopped: `max_steps=100` reached.", "Training complete", "TRAINING FINISHED"])
+@pytest.mark.parametrize(
+    "text", ["`Trainer.fit` stopped: `max_steps=100` reached.", "Training complete", "TRAINING FINISHED"]
+)
 def test_finished(events: Events, text: str) -> None:
     assert EventKind.FINISHED in {e.kind for e in events(text)}
 

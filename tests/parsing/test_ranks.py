@@ -29,7 +29,9 @@ def test_a_file_of_one_node_shows_how_far_its_local_ranks_are_off(lines: Lines) 
 
 
 def test_role_called_rank_prints_local_ranks(lines: Lines) -> None:
-    found = lines("[rank1]:[rank9]:[E305 04:11:09.7 x.cpp:1] a\n[rank1]:step 1\n[rank1]:[rank9]: Traceback (most recent call last):")
+    found = lines(
+        "[rank1]:[rank9]:[E305 04:11:09.7 x.cpp:1] a\n[rank1]:step 1\n[rank1]:[rank9]: Traceback (most recent call last):"
+    )
     assert ranks(found) == [9, 9, 9]
 
 

@@ -20,9 +20,7 @@ GLOO = (
 
 
 def wrapped(text: str, width: int) -> str:
-    return "\n".join(
-        line[at : at + width] for line in text.split("\n") for at in range(0, max(len(line), 1), width)
-    )
+    return "\n".join(line[at : at + width] for line in text.split("\n") for at in range(0, max(len(line), 1), width))
 
 
 def raws(text: str) -> list[RawLine]:
@@ -60,6 +58,7 @@ def test_joined_lines_keep_the_number_of_their_first_piece() -> None:
         "\n".join(f"iter {i}: loss 2.31{i}, time 1162.21ms, mfu 39.95%, lr 1e-4, tokens 1000000" for i in range(6)),
         "\n".join(WORK.format(r=r) for r in range(6)),
         "\n".join(["=" * 60, "pretrain.py FAILED", "-" * 60, "Failures:", "=" * 60, "x"]),
+        "\n".join(WORK.format(r=r) + "\nterminate called after throwing an instance of 'x'" for r in range(4)),
         "a short line\nand another one\n",
         "",
     ],

@@ -79,9 +79,7 @@ def test_no_group_is_scored_by_a_model_that_saw_it() -> None:
     assert len(seen) == realism.FOLDS
 
 
-def test_the_command_prints_both_figures_and_what_tells(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_prints_both_figures_and_what_tells(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for i in range(12):
         label = "desync" if i % 2 else "straggler"
         body = f"step {i} loss 1.0\n[rank{i}]:[E ProcessGroupNCCL.cpp:474] [Rank {i}] words of the place\n"

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fsdpclassify.facts import LINE_FACTS
 from fsdpclassify.training.examples import Example
 from fsdpclassify.training.fit import LABELS, NOTHING, Encoded, Wordings, encode_all, fit_incidents, fit_lines
 from fsdpclassify.vector import LEDGER_FACTS
@@ -37,16 +38,38 @@ def test_a_decisive_line_speaks_for_its_label_and_noise_for_nothing(encoded: lis
     assert set(head.line.classes_) == {*LABELS, NOTHING}
 
 
+BLANK = {"ledger": (0.0,) * len(LEDGER_FACTS)}
+
+
+def _plain(make_example: Make, label: str, text: str) -> Example:
+    facts = (tuple(float(name in ("before", "rank_unknown")) for name in LINE_FACTS),) * 2
+    return make_example(text, label, (text, "noise"), (True, False), facts=facts, **BLANK)
+
+
 def test_a_line_is_judged_by_a_model_that_never_saw_its_wording(make_example: Make, encode: Encode) -> None:
-    examples = [
-        make_example(f"{label}{i}", label, (f"only here: {label}", "noise"), (True, False))
-        for label in LABELS
-        for i in range(3)
-    ]
-    items = encode_all(examples, encode)
-    lines = fit_lines(items, [1.0] * len(items))
-    seen = fit_incidents(lines, items, [1.0] * len(items)).line_evidence(items[0])[0, 0]
-    assert seen > 0.5 > lines.unseen(items[0])[0, 0]
+    items = encode_all([_plain(make_example, label, f"{label} {i}") for label in LABELS[:3] for i in range(4)], encode)
+    lines = fit_lines(items, [1.0] * len(items), labels=LABELS[:3])
+    head = fit_incidents(lines, items, [1.0] * len(items))
+    for item in items:
+        column = LABELS.index(item.example.label)
+        assert head.line_evidence(item)[0, column] > lines.unseen(item)[0, column]
+
+
+def test_a_label_with_a_single_wording_is_learnt_by_this_wording(make_example: Make, encode: Encode) -> None:
+    labels = (*LABELS[:3], "quota")
+    known = [_plain(make_example, label, f"{label} {i}") for label in LABELS[:3] for i in range(4)]
+    items = encode_all([*known, *[_plain(make_example, "quota", "the quota is spent")] * 5], encode)
+    lines = fit_lines(items, [1.0] * len(items), labels=labels)
+    row = lines.unseen(items[-1])[0]
+    assert labels[int(row.argmax())] == "quota"
+    assert row.sum() <= 1.0 + 1e-6
+    head = fit_incidents(lines, items, [1.0] * len(items))
+    with_words, without = encode_all(
+        [_plain(make_example, "quota", "the quota is spent"), _plain(make_example, "quota", "noise")], encode
+    )
+    told, silent = head.probabilities([with_words, without])
+    assert labels[int(told.argmax())] == "quota"
+    assert told[-1] > silent[-1] + 0.2
 
 
 def test_the_same_examples_give_the_same_head(encoded: list[Encoded]) -> None:
@@ -68,7 +91,7 @@ def test_weights_move_the_head(encoded: list[Encoded]) -> None:
 def test_undetermined_incidents_teach_the_prior_of_the_others(make_example: Make, encode: Encode) -> None:
     ledger = (0.0,) * len(LEDGER_FACTS)
     labels = ["desync"] * 6 + ["straggler"] * 2
-    named = [make_example(f"n{i}", label, ("because " + label,), ledger=ledger) for i, label in enumerate(labels)]
+    named = [make_example(f"n{i}", label, (f"because {label} {i}",), ledger=ledger) for i, label in enumerate(labels)]
     blank = [make_example(f"u{i}", "undetermined", (), (), ledger=ledger) for i in range(40)]
     items = encode_all([*named, *blank], encode)
     lines = fit_lines(items, [1.0] * len(items), labels=("straggler", "desync"))

@@ -86,6 +86,7 @@ _HELD_UP: dict[str, tuple[str, ...]] = {
     "generation": ("rollout phase", "sampling demo", "generat"),
     "reward": ("scoring",),
     "remote_server": ("rollout server", "weight sync"),
+    "rank0_only_collective": ("sav", "state dict"),
     "rank0_extra_work": ("k-means", "final test"),
     "compile": ("compiling train", "torchdynamo", "cuda graph"),
     "jit_build": ("extension module", "fused kernels"),

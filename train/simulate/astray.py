@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from train.simulate import waiting
 from train.simulate.collectives import Call
 from train.simulate.record import Record
 from train.simulate.scene import Scene
+
+#: A loss in a step line, in most voices.
+_LOSS = re.compile(r"((?:loss|ce|pg_loss)\W{1,4})\d[\d.]*(?:[eE][+-]?\d+)?", re.I)
 
 
 def notified(scene: Scene, call: Call, odd: tuple[int, ...], others: tuple[int, ...], onset: float) -> bool:
@@ -16,9 +20,7 @@ def notified(scene: Scene, call: Call, odd: tuple[int, ...], others: tuple[int, 
     call = replace(call, ahead=0)
     before = len(story.records)
     behind = call.seq - rng.choice((1, 1, 1, 2, 3))
-    detection = waiting.watchdog(
-        story, world, rng, others, lambda rank: call, onset, notified=odd, done=max(1, behind)
-    )
+    detection = waiting.watchdog(story, world, rng, others, lambda rank: call, onset, notified=odd, done=max(1, behind))
     story.detection, story.waiting, story.collective = detection, others, call.op
     for i, record in enumerate(story.records[before:], before):
         own = record.role == "status" and record.rank == others[0]
@@ -29,16 +31,20 @@ def notified(scene: Scene, call: Call, odd: tuple[int, ...], others: tuple[int, 
 
 def spoilt_step(scene: Scene, rank: int, onset: float) -> None:
     """The last step line shows a loss that is not a number; then one rank goes another way in silence."""
-    rng, world = scene.rng, scene.world
+    rng, world, story = scene.rng, scene.world, scene.story
+    steps = [record for record in story.records if record.role == "chat" and _LOSS.search(record.lines[-1])]
+    if steps and rng.random() < 0.7:
+        last = max(steps, key=lambda record: record.time)
+        text = _LOSS.sub(r"\1nan", last.lines[-1])
+        story.records[story.records.index(last)] = replace(last, lines=(text,), role="evidence", strength=2)
+        return
     step = world.step + 1
     text = rng.choice(
         (
             f"step {step} | loss nan | lr 1.91e-05",
-            f"{{'loss': nan, 'grad_norm': nan, 'learning_rate': 1.9e-05, 'epoch': {rng.uniform(0, 3):.2f}}}",
-            f"step {step} loss=nan grad_norm=nan skipped=0",
-            f"iter {step}: loss nan, time {world.step_s * 1000:.2f}ms",
             f"[rank {rank}] loss is nan at step {step}, using zero loss instead",
             f"WARNING non-finite loss on rank {rank} (step {step}), batch ignored",
+            f"labels all masked on rank {rank} at step {step}: loss replaced by zeros without grad",
         )
     )
     scene.story.add(

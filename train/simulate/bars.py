@@ -104,9 +104,7 @@ def _total(desc: str, unit: str, rng: Random) -> int:
     if "hard" in desc or unit in {"layers", "layer", "part", "cfg"}:
         return rng.choice((4, 8, 17, 30, 48, 61, 126, 163))
     large = unit in {"examples", "docs", "doc", "ba", "files", "param", "q"}
-    return rng.choice(
-        (3120, 31250, 84013, 361884, 2871403) if large else (20, 63, 300, 800, 1319, 4000, 9210)
-    )
+    return rng.choice((3120, 31250, 84013, 361884, 2871403) if large else (20, 63, 300, 800, 1319, 4000, 9210))
 
 
 def bar(scene: Scene, cause: str, rank: int, onset: float, detection: float) -> bool:

@@ -56,11 +56,9 @@ def lines_for(split: str) -> Lines:
 def build(job: Job) -> Incident:
     """Make one incident; the same job gives the same bytes."""
     rng = Random(job.seed)
-    world = _world(rng, job)
+    world = build_world(rng, job)
     story = Story(label=job.label, cause=job.cause)
-    scene = Scene(
-        world=world, story=story, lines=lines_for(job.split), rng=rng, size=job.size, blind=job.blind
-    )
+    scene = Scene(world=world, story=story, lines=lines_for(job.split), rng=rng, size=job.size, blind=job.blind)
     _act(scene, job)
     kept = _limit_chat(reporter.keep(story, world, rng, job.size))
     if not kept:
@@ -76,12 +74,12 @@ def build(job: Job) -> Incident:
 _INSIDE = frozenset({"p2p_acs_iommu", "nvlink_down", "nvswitch", "fabric_manager", "pcie_errors"})
 
 
-def _world(rng: Random, job: Job) -> World:
+def build_world(rng: Random, job: Job) -> World:
     """A world in which the cause can happen and its evidence can be printed."""
     inside = job.cause in _INSIDE and rng.random() < 0.85
     far = job.label == "fabric_congestion" and not inside and rng.random() < 0.95
     several = far or (job.label == "rank_failure" and rng.random() < 0.5)
-    wanted = _wanted(job.cause) if rng.random() < 0.85 else frozenset()
+    wanted = _wanted(job.cause, rng) if rng.random() < 0.85 else frozenset()
     for _ in range(40):
         world = make_world(
             rng,
@@ -94,8 +92,10 @@ def _world(rng: Random, job: Job) -> World:
     return world
 
 
-def _wanted(name: str | None) -> frozenset[str]:
+def _wanted(name: str | None, rng: Random) -> frozenset[str]:
     """The tags that a cause needs; none if it happens anywhere or its frameworks are not simulated."""
+    if name == "compile" and rng.random() < 0.35:
+        return frozenset({"torchtitan", "megatron"})
     cause = inventory().cause(name) if name else None
     if cause is None or "any" in cause.frameworks:
         return frozenset()
@@ -157,13 +157,9 @@ def _before(rng: Random, world: World, story: Story, kept: list[Record]) -> list
     return earlier + kept
 
 
-def _written(
-    job: Job, scene: Scene, kept: list[Record], files: dict[str, list[Shown]], newline: str
-) -> Incident:
+def _written(job: Job, scene: Scene, kept: list[Record], files: dict[str, list[Shown]], newline: str) -> Incident:
     name = "i" + hashlib.sha256(job.seed.encode()).hexdigest()[:12]
-    texts = {
-        file: newline.join(shown.text for shown in lines) + newline for file, lines in sorted(files.items())
-    }
+    texts = {file: newline.join(shown.text for shown in lines) + newline for file, lines in sorted(files.items())}
     truth = _truth(job, scene, kept, files, "".join(texts.values()))
     return Incident(
         id=name,
@@ -172,9 +168,7 @@ def _written(
     )
 
 
-def _truth(
-    job: Job, scene: Scene, kept: list[Record], files: dict[str, list[Shown]], text: str
-) -> dict[str, object]:
+def _truth(job: Job, scene: Scene, kept: list[Record], files: dict[str, list[Shown]], text: str) -> dict[str, object]:
     world, story = scene.world, scene.story
     shown = {record.rank for record in kept if record.role == "wait" and record.rank is not None}
     waiting = [rank for rank in story.waiting if rank in shown]
@@ -225,7 +219,8 @@ def _initiating(scene: Scene, kept: list[Record], waiting: list[int], told: bool
     telling = [record for record in kept if record.strength >= 2 and record.rank in story.initiating]
     named = any(
         (record.channel == "main" and record.rank == 0)
-        or (record.prefix in {"exc", "c10"} and world.torch.rank >= 3)
+        or (record.prefix == "exc" and world.hooked)
+        or (record.prefix == "c10" and world.torch.rank >= 3)
         or re.search(rf"\brank[ =:_]?{record.rank}\b", " ".join(record.lines), re.I)
         for record in telling
     )
@@ -234,10 +229,6 @@ def _initiating(scene: Scene, kept: list[Record], waiting: list[int], told: bool
 
 
 def _world_size(world: World, kept: list[Record], text: str) -> int | None:
-    ranks = {
-        record.rank
-        for record in kept
-        if record.rank is not None and record.role in {"wait", "notify", "status"}
-    }
+    ranks = {record.rank for record in kept if record.rank is not None and record.role in {"wait", "notify", "status"}}
     stated = re.search(rf"(world_size[=: ]+|nranks |MEMBER: \d+/|rank \d+/){world.size}\b", text)
     return world.size if stated or len(ranks) == world.size else None

@@ -16,8 +16,7 @@ _BOILER = (
     "such as network errors or bugs in the communications library (e.g. NCCL), etc. "
 )
 _CORRUPT = (
-    "Due to the asynchronous nature of CUDA kernels, subsequent GPU operations might run on corrupted/"
-    "incomplete data."
+    "Due to the asynchronous nature of CUDA kernels, subsequent GPU operations might run on corrupted/incomplete data."
 )
 
 
@@ -37,9 +36,7 @@ def head(
         return f"[{severity} {file}:{number}] "
     if at <= 3:
         return f"[rank{rank}]:[{severity} {file}:{number}] "
-    return (
-        f"[rank{rank}]:[{severity}{clock.c10(world.shown(world.node_of(rank), time), rng)} {file}:{number}] "
-    )
+    return f"[rank{rank}]:[{severity}{clock.c10(world.shown(world.node_of(rank), time), rng)} {file}:{number}] "
 
 
 def group_head(world: World, call: Call, rank: int) -> str:
@@ -85,9 +82,7 @@ def caught(world: World, call: Call, rank: int, ran_ms: int) -> str:
 def timeout_line(world: World, call: Call, rank: int, time: float, ran_ms: int, rng: Random) -> str:
     """The watchdog's timeout line of a rank."""
     if world.backend == "hccl" and world.agents[0] % 2:
-        return (
-            f"[E{clock.c10(world.shown(world.node_of(rank), time), rng)}] {caught(world, call, rank, ran_ms)}"
-        )
+        return f"[E{clock.c10(world.shown(world.node_of(rank), time), rng)}] {caught(world, call, rank, ran_ms)}"
     return head(world, rank, time, world.torch.timeout, rng) + caught(world, call, rank, ran_ms)
 
 
@@ -99,13 +94,9 @@ def status_lines(world: World, call: Call, rank: int, time: float, rng: Random) 
     if not torch.status:
         return []
     if torch.rank == 3:
-        return [
-            f"{head(world, rank, time, torch.status, rng)}{prefix}Timeout at NCCL work: {call.seq}, {tail}"
-        ]
+        return [f"{head(world, rank, time, torch.status, rng)}{prefix}Timeout at NCCL work: {call.seq}, {tail}"]
     if torch.rank <= 5:
-        first = (
-            f"{prefix}Exception (either an error or timeout) detected by watchdog at work: {call.seq}, {tail}"
-        )
+        first = f"{prefix}Exception (either an error or timeout) detected by watchdog at work: {call.seq}, {tail}"
         second = f"{prefix}Timeout at NCCL work: {call.seq}, {tail}"
         return [
             head(world, rank, time, torch.status, rng) + first,
@@ -143,8 +134,7 @@ def dump_lines(
     prefix = group_head(world, _on_default(world, call), rank)
     origin = "this local rank" if source is None else f" rank {source}"
     counts = (
-        f"Last enqueued NCCL work: {done + (call.ahead if source is None else 0)}, last completed NCCL "
-        f"work: {done}."
+        f"Last enqueued NCCL work: {done + (call.ahead if source is None else 0)}, last completed NCCL work: {done}."
     )
     received = (
         f"Received a dump signal due to a collective timeout from {origin} and we will try our best to "
@@ -161,10 +151,7 @@ def dump_lines(
         (torch.received, received),
         (torch.preparing, f"ProcessGroupNCCL preparing to dump debug info.{extra}"),
     ]
-    return [
-        f"{head(world, rank, time + 0.0002 * i, line, rng)}{prefix}{text}"
-        for i, (line, text) in enumerate(rows)
-    ]
+    return [f"{head(world, rank, time + 0.0002 * i, line, rng)}{prefix}{text}" for i, (line, text) in enumerate(rows)]
 
 
 def _on_default(world: World, call: Call) -> Call:
@@ -176,8 +163,7 @@ def down_lines(world: World, call: Call, rank: int, time: float, rng: Random) ->
     torch = world.torch
     prefix = work_head(world, call, rank) if torch.rank >= 3 else ""
     some = (
-        f"{head(world, rank, time, torch.some, rng)}{prefix}Some NCCL operations have failed or timed "
-        f"out. {_CORRUPT}"
+        f"{head(world, rank, time, torch.some, rng)}{prefix}Some NCCL operations have failed or timed out. {_CORRUPT}"
     )
     if not torch.avoid:
         return [f"{some} To avoid this inconsistency, we are taking the entire process down."]
@@ -188,9 +174,7 @@ def down_lines(world: World, call: Call, rank: int, time: float, rng: Random) ->
     ]
 
 
-def end_lines(
-    world: World, call: Call, rank: int, time: float, ran_ms: int, depth: int, rng: Random
-) -> list[str]:
+def end_lines(world: World, call: Call, rank: int, time: float, ran_ms: int, depth: int, rng: Random) -> list[str]:
     """How the watchdog thread ends: its exception, C++ frames up to `depth`, and the terminate banner."""
     torch, text = world.torch, caught(world, call, rank, ran_ms)
     lines: list[str] = []
@@ -198,8 +182,7 @@ def end_lines(
         name = "NCCL watchdog" if torch.rank <= 2 else "Process group watchdog"
         prefix = group_head(world, call, rank)
         lines.append(
-            f"{head(world, rank, time, torch.thread, rng)}{prefix}{name} thread terminated with "
-            f"exception: {text}"
+            f"{head(world, rank, time, torch.thread, rng)}{prefix}{name} thread terminated with exception: {text}"
         )
         lines += frames(world, depth, rng)
     kind = "std::runtime_error" if torch.rank <= 0 else "c10::DistBackendError"
@@ -225,8 +208,7 @@ def frames(world: World, depth: int, rng: Random, raised: str = "checkTimeout") 
     ]
     for i, (symbol, lib) in enumerate(symbols):
         lines.append(
-            f"frame #{i}: {symbol} + {rng.randrange(0x40, 0xFFF):#x} ("
-            f"{base + rng.randrange(1 << 24):#x} in {lib})"
+            f"frame #{i}: {symbol} + {rng.randrange(0x40, 0xFFF):#x} ({base + rng.randrange(1 << 24):#x} in {lib})"
         )
     return [*lines, ""]
 
@@ -236,9 +218,7 @@ def _symbols(world: World) -> list[tuple[str, str]]:
     at = world.torch.rank
     handler = "workCleanupLoop()" if at <= 2 else "watchdogHandler()" if at <= 7 else "Watchdog::runLoop()"
     string = (
-        "std::string"
-        if at == 6
-        else "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
+        "std::string" if at == 6 else "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"
     )
     option = "std::optional" if at >= 3 else "c10::optional"
     return [
@@ -250,9 +230,7 @@ def _symbols(world: World) -> list[tuple[str, str]]:
         ),
         (f"c10d::ProcessGroupNCCL::{handler}", f"{torch_lib}/libtorch_cuda.so"),
         (
-            "c10d::ProcessGroupNCCL::ncclCommWatchdog()"
-            if at <= 7
-            else "c10d::ProcessGroupNCCL::Watchdog::run()",
+            "c10d::ProcessGroupNCCL::ncclCommWatchdog()" if at <= 7 else "c10d::ProcessGroupNCCL::Watchdog::run()",
             f"{torch_lib}/libtorch_cuda.so",
         ),
         (
@@ -261,52 +239,4 @@ def _symbols(world: World) -> list[tuple[str, str]]:
         ),
         ("<unknown function>", "/lib/x86_64-linux-gnu/libc.so.6"),
         ("<unknown function>", "/lib/x86_64-linux-gnu/libc.so.6"),
-    ]
-
-
-def stuck_lines(world: World, rank: int, time: float, rng: Random) -> list[str]:
-    """The heartbeat monitor gives up on a blocked watchdog thread."""
-    torch = world.torch
-    group = Call(op="", numel_in=0, numel_out=0, group=world.groups[0], seq=1)
-    prefix = group_head(world, group, rank)
-    text = (
-        f"ProcessGroupNCCL's watchdog got stuck for {torch.heartbeat} seconds without making "
-        "progress in monitoring enqueued collectives. "
-        "This typically indicates a NCCL/CUDA API (e.g., CudaEventDestroy) hang blocking the "
-        "watchdog, and could be triggered by another thread "
-        "holding the GIL inside a CUDA api (for example, CudaEventDestroy), or other "
-        "deadlock-prone behaviors."
-        "If you suspect the watchdog is not actually stuck and a longer timeout would help, you "
-        "can either increase the timeout "
-        "(TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC) to a larger value or disable the heartbeat monitor ("
-        "TORCH_NCCL_ENABLE_MONITORING=0)."
-    )
-    if torch.rank <= 5:
-        first = (
-            f"{prefix}Heartbeat monitor timed out! Process will be terminated after dumping debug info. "
-            f"workMetaList_.size()={rng.choice((0, 0, 1, 3, 12))}"
-        )
-        return [
-            head(world, rank, time, 1375, rng) + first,
-            f"{head(world, rank, time + torch.heartbeat, 1413, rng, 'F')}{prefix}{prefix}{text}",
-        ]
-    last = (
-        f"{prefix}Terminating the process after attempting to dump debug info, due to ProcessGroupNCCL "
-        "watchdog hang."
-    )
-    return [
-        f"{head(world, rank, time, torch.received - 160, rng)}{prefix}{text}",
-        f"{head(world, rank, time + 61, torch.received - 120, rng, 'F')}{last}",
-    ]
-
-
-def desync_report(
-    world: World, call: Call, rank: int, time: float, parts: list[str], rng: Random
-) -> list[str]:
-    """The report of TORCH_NCCL_DESYNC_DEBUG with the given body lines."""
-    start = head(world, rank, time, 1936, rng)
-    return [
-        f"{start}Rank {call.group.place(rank)}",
-        f"\t - [{call.group.place(rank)}] Timeout at collective: {call.op}, #{call.seq}",
-        *[f"\t{part}" for part in parts],
     ]

@@ -30,15 +30,11 @@ def _seq(rng: Random, world: World) -> int:
 
 def _shard(rng: Random) -> int:
     hidden = rng.choice((768, 1024, 1600, 2048, 3072, 4096, 5120, 8192))
-    return hidden * rng.choice((1, 96, 128, 384, 512, 1536, 3072, 4096, 12800)) + rng.choice(
-        (0, 0, 0, 0, hidden, 512)
-    )
+    return hidden * rng.choice((1, 96, 128, 384, 512, 1536, 3072, 4096, 12800)) + rng.choice((0, 0, 0, 0, hidden, 512))
 
 
 def _odd(rng: Random) -> int:
-    return rng.choice(
-        (rng.randrange(10**5, 10**7), rng.randrange(10**7, 6 * 10**8), 1024 * rng.randrange(100, 90000))
-    )
+    return rng.choice((rng.randrange(10**5, 10**7), rng.randrange(10**7, 6 * 10**8), 1024 * rng.randrange(100, 90000)))
 
 
 def _gather(rng: Random, group: Group) -> tuple[str, int, int]:
@@ -63,7 +59,7 @@ def _training_op(rng: Random, world: World, group: Group) -> tuple[str, int, int
         draw = rng.random()
         if draw < 0.2:
             return _same("ALLREDUCE", rng.choice((1, 1, 2, 11, _odd(rng))))
-        return _gather(rng, group) if draw < 0.68 else _scatter(rng, group)
+        return _gather(rng, group) if draw < 0.82 else _scatter(rng, group)
     if framework in {"Megatron", "NeMo"}:
         if "PIPELINE" in group.desc:
             return (
@@ -150,8 +146,8 @@ def stage_call(rng: Random, world: World) -> Call:
 def other_call(rng: Random, world: World, call: Call) -> Call:
     """A call that does not match `call`: another size, another operation, or one off in the sequence."""
     way = rng.random()
-    if way < 0.35 and call.numel_in > 8:
-        numel = max(1, int(call.numel_in * rng.choice((0.5, 0.37, 2, 1.7, 0.001))))
+    if way < 0.55 and call.numel_in > 8:
+        numel = max(1, int(call.numel_in * rng.choice((0.5, 0.37, 2, 1.7, 0.02, rng.uniform(0.01, 3)))))
         scale = call.numel_out / max(call.numel_in, 1)
         return replace(call, numel_in=numel, numel_out=max(1, round(numel * scale)))
     ops = [

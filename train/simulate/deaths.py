@@ -25,9 +25,7 @@ def interrupted(scene: Scene, dead: tuple[int, ...], at: float) -> bool:
             f"{head.split(' torch')[0].split(' /')[0]} {place}Received Signals.{name} death signal, "
             "shutting down workers"
         ]
-    lines += [
-        f"{head}Sending process {world.pids[rank]} closing signal {name}" for rank in world.ranks_on(node)
-    ]
+    lines += [f"{head}Sending process {world.pids[rank]} closing signal {name}" for rank in world.ranks_on(node)]
     if rng.random() < 0.7:
         lines += _signal_trace(scene, number, world.agents[node])
     before = ("^C",) if name == "SIGINT" and rng.random() < 0.3 else ()
@@ -43,11 +41,9 @@ def _signal_trace(scene: Scene, number: int, agent: int) -> list[str]:
         "Traceback (most recent call last):",
         f'  File "{site.split("/lib/")[0]}/bin/torchrun", line 8, in <module>',
         "    sys.exit(main())",
-        f'  File "{site}/torch/distributed/elastic/multiprocessing/api.py", line 84, in '
-        "_terminate_process_handler",
+        f'  File "{site}/torch/distributed/elastic/multiprocessing/api.py", line 84, in _terminate_process_handler',
         '    raise SignalException(f"Process {os.getpid()} got signal: {sigval}", sigval=sigval)',
-        "torch.distributed.elastic.multiprocessing.api.SignalException: "
-        f"Process {agent} got signal: {number}",
+        f"torch.distributed.elastic.multiprocessing.api.SignalException: Process {agent} got signal: {number}",
     ]
 
 
@@ -131,9 +127,7 @@ def dead_server(scene: Scene, at: float) -> None:
     name = rng.choice(("server.log", "rollout.log", "vllm_server.log", "engine.log"))
     for i in range(rng.randrange(1, 6)):
         time = at - 400 + 60 * i
-        _add(
-            scene, (fill(rng.choice(_SERVER_UP), time),), time, None, 0, channel="tool", file=name, strength=0
-        )
+        _add(scene, (fill(rng.choice(_SERVER_UP), time),), time, None, 0, channel="tool", file=name, strength=0)
     start = f"ERROR {clock.moment(at):%m-%d %H:%M:%S} [core.py:{rng.randrange(380, 900)}] "
     rows = ["EngineCore encountered a fatal error.", "Traceback (most recent call last):"]
     rows.append(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from random import Random
 
-from train.simulate import c10d, tracebacks, waiting
+from train.simulate import ambient, monitor, tracebacks, waiting
 from train.simulate.astray import notified, spoilt_step
 from train.simulate.collectives import Call, meeting_call, other_call, training_call
 from train.simulate.record import Record
@@ -42,7 +42,7 @@ def act(scene: Scene, cause: str) -> None:
     """One rank (or a few) leaves the common sequence; the others' call and its own are both pending."""
     rng, world, story = scene.rng, scene.world, scene.story
     onset = world.start
-    early = cause in _INIT and rng.random() < 0.6
+    early = rng.random() < (0.6 if cause in _INIT else 0.08)
     call = (
         meeting_call(rng, world, early=True)
         if early
@@ -62,6 +62,9 @@ def act(scene: Scene, cause: str) -> None:
     if scene.blind:
         way = "silent"
     told = _show(scene, cause, way, call, odd, others, onset)
+    sharded = {"fsdp", "deepspeed"} & set(world.tags) and call.numel_in > 1
+    if not told and not scene.blind and sharded and odd == (0,) and rng.random() < 0.3:
+        told = ambient.unpaired(scene, cause, 0, onset - rng.uniform(0.1, 3))
     if (not told and not spoilt) or rng.random() < 0.45:
         scene.evidence(
             cause,
@@ -143,13 +146,9 @@ def _their_call(rng: Random, world: World, way: str, call: Call) -> Call:
         return replace(call, seq=max(1, call.seq - 1), ahead=0, numel_in=call.numel_in, op=call.op)
     if way == "groups" and len(world.groups) > 1:
         group = next(found for found in world.groups if found.ident != call.group.ident)
-        op, numel = rng.choice(
-            (("ALLREDUCE", 1), ("ALLGATHER", 1), ("BROADCAST", 8), ("_ALLGATHER_BASE", 4096))
-        )
+        op, numel = rng.choice((("ALLREDUCE", 1), ("ALLGATHER", 1), ("BROADCAST", 8), ("_ALLGATHER_BASE", 4096)))
         if set(group.members) >= set(call.group.members):
-            return Call(
-                op=op, numel_in=numel, numel_out=numel, group=group, seq=rng.randrange(2, max(3, call.seq))
-            )
+            return Call(op=op, numel_in=numel, numel_out=numel, group=group, seq=rng.randrange(2, max(3, call.seq)))
     return other_call(rng, world, call)
 
 
@@ -164,9 +163,7 @@ def _mark_pair(scene: Scene, odd: tuple[int, ...], others: tuple[int, ...]) -> N
 
 def _tensor(call: Call, rank_call: Call, rng: Random) -> str:
     dims = (
-        str(rank_call.numel_in)
-        if rng.random() < 0.6 or rank_call.numel_in % 64
-        else f"{rank_call.numel_in // 64}, 64"
+        str(rank_call.numel_in) if rng.random() < 0.6 or rank_call.numel_in % 64 else f"{rank_call.numel_in // 64}, 64"
     )
     kind = rng.choice(("Float", "BFloat16", "Long", "Half"))
     return (
@@ -176,9 +173,7 @@ def _tensor(call: Call, rank_call: Call, rng: Random) -> str:
     )
 
 
-def _fingerprint(
-    scene: Scene, call: Call, odd: tuple[int, ...], others: tuple[int, ...], onset: float
-) -> bool:
+def _fingerprint(scene: Scene, call: Call, odd: tuple[int, ...], others: tuple[int, ...], onset: float) -> bool:
     """TORCH_DISTRIBUTED_DEBUG=DETAIL compares the calls and raises on every rank at once."""
     rng, world, story = scene.rng, scene.world, scene.story
     theirs = other_call(rng, world, call)
@@ -187,13 +182,9 @@ def _fingerprint(
     )
     for rank, mine, other, yours in ((others[0], call, odd[0], theirs), (odd[0], theirs, others[0], call)):
         number = "" if world.torch.rank < 1 else "SequenceNumber={}, OpType="
-        first = (
-            f"CollectiveFingerPrint({number.format(mine.seq) or 'OpType='}{mine.op}, "
-            f"{_tensor(call, mine, rng)})"
-        )
+        first = f"CollectiveFingerPrint({number.format(mine.seq) or 'OpType='}{mine.op}, {_tensor(call, mine, rng)})"
         second = (
-            f"CollectiveFingerPrint({number.format(yours.seq) or 'OpType='}{yours.op}, "
-            f"{_tensor(call, yours, rng)})"
+            f"CollectiveFingerPrint({number.format(yours.seq) or 'OpType='}{yours.op}, {_tensor(call, yours, rng)})"
         )
         parts = "".join(
             (
@@ -227,9 +218,7 @@ def _fingerprint(
     return True
 
 
-def _report(
-    scene: Scene, call: Call, odd: tuple[int, ...], others: tuple[int, ...], detection: float
-) -> None:
+def _report(scene: Scene, call: Call, odd: tuple[int, ...], others: tuple[int, ...], detection: float) -> None:
     """The report of TORCH_NCCL_DESYNC_DEBUG from one rank: who started and who did not."""
     rng, world = scene.rng, scene.world
     place = ", ".join(str(call.group.place(rank)) for rank in odd)
@@ -237,13 +226,12 @@ def _report(
     rank = others[0]
     parts = [
         " - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:",
-        f"     [{place}] finished collective #{call.seq - 1}, but didn't join collective #{call.seq}"
-        " (count from 1)",
+        f"     [{place}] finished collective #{call.seq - 1}, but didn't join collective #{call.seq} (count from 1)",
         " - Snapshot of ranks' latest states:",
         f"   #{call.seq} started ranks:",
         f"     [{rest}] started {call.op}",
     ]
-    lines = c10d.desync_report(world, call, rank, detection + 0.01, parts, rng)
+    lines = monitor.desync_report(world, call, rank, detection + 0.01, parts, rng)
     scene.story.add(
         Record(
             time=detection + 0.01,

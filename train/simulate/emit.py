@@ -46,9 +46,7 @@ def _written(work: list[Job], out: Path, workers: int) -> Iterator[tuple[str, st
         yield from pool.imap(_write_one, tasks, chunksize=16)
 
 
-def _manifest(
-    seed: int, scale: float, rows: list[tuple[str, str, str]], work: list[Job]
-) -> dict[str, object]:
+def _manifest(seed: int, scale: float, rows: list[tuple[str, str, str]], work: list[Job]) -> dict[str, object]:
     splits: dict[str, object] = {}
     for split in dict.fromkeys(job.split for job in work):
         hashes = sorted(f"{name} {digest}" for where, name, digest in rows if where == split)

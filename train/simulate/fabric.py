@@ -106,8 +106,11 @@ def _waits(scene: Scene, cause: str, onset: float, early: bool) -> None:
     call = first_call(rng, world) if early else training_call(rng, world)
     kinds = {"watchdog": 70.0, "blocking": 8.0, "stuck": 8.0, "stacks": 5.0, "gloo": 5.0}
     cards = "p2p" in cause and world.nodes == 1
-    scene.show_wait(call.group.members, lambda rank: call, onset, kinds=kinds)
-    if cards and not scene.blind and rng.random() < 0.5:
+    # A first meeting often stands in some phase; where the topology explains the hang, it is innocent.
+    shown = cards and not scene.blind and rng.random() < 0.5
+    phase = "tokenising" if shown and early and rng.random() < 0.4 else None
+    scene.show_wait(call.group.members, lambda rank: call, onset, kinds=kinds, phase=phase, telling=False)
+    if shown:
         sidefiles.topology(scene, story.detection + 300, across=True, strength=2 if early else 1)
     if rng.random() < 0.25 and not scene.blind and world.nodes > 1:
         kind = rng.choice(("remote", "system", "internal"))
@@ -115,8 +118,7 @@ def _waits(scene: Scene, cause: str, onset: float, early: bool) -> None:
             (
                 f"socketStartConnect: Connect to {world.ips[-1]}<{rng.randrange(30000, 60000)}> "
                 "failed : Connection timed out",
-                f"Net : Call to recv from {world.ips[-1]}<{rng.randrange(30000, 60000)}> failed : "
-                "Connection timed out",
+                f"Net : Call to recv from {world.ips[-1]}<{rng.randrange(30000, 60000)}> failed : Connection timed out",
             )
         )
         nccl.raised(
@@ -203,9 +205,7 @@ def _socket(scene: Scene, cause: str, onset: float, early: bool) -> None:
         else world.ips[node]
     )
     address = f"{bad}<{rng.randrange(30000, 60000)}>"
-    reason = rng.choice(
-        ("Connection timed out", "No route to host", "Connection refused", "Network is unreachable")
-    )
+    reason = rng.choice(("Connection timed out", "No route to host", "Connection refused", "Network is unreachable"))
     version = nccl_number(world.nccl)
     if version < 1600:
         place, text = (

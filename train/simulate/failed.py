@@ -51,9 +51,9 @@ def act(scene: Scene, cause: str) -> None:
     onset = world.start
     dead = _dead(rng, scene, cause)
     early = cause in _EARLY and rng.random() < 0.6
-    scene.begin(onset, started=not early)
-    story.initiating = dead
     death = onset - rng.uniform(0.1, min(30.0, world.step_s + 2))
+    scene.begin(death, started=not early)
+    story.onset, story.initiating = onset, dead
     code = _CODES.get(cause, 1)
     final = deaths.final_words(scene, rng, cause, dead[0])
     delayed = final is not None and not scene.blind and world.nodes == 1 and rng.random() < 0.18
@@ -174,13 +174,9 @@ def _segfault(story: Story, world: World, rng: Random, rank: int, at: float) -> 
     lines = ["Fatal Python error: Segmentation fault", "", f"Thread {base:#x} (most recent call first):"]
     lines += [
         f'  File "{tracebacks.user_file(world, rng)}", line {rng.randrange(30, 900)} in {name}'
-        for name in rng.sample(
-            ("forward", "collate", "decode", "train_step", "_run_ninja", "backward", "fetch"), 3
-        )
+        for name in rng.sample(("forward", "collate", "decode", "train_step", "_run_ninja", "backward", "fetch"), 3)
     ]
-    story.add(
-        Record(time=at, lines=tuple(lines), role="evidence", rank=rank, node=world.node_of(rank), strength=3)
-    )
+    story.add(Record(time=at, lines=tuple(lines), role="evidence", rank=rank, node=world.node_of(rank), strength=3))
 
 
 def _survivors(scene: Scene, dead: tuple[int, ...], death: float, code: int) -> tuple[int, ...]:
@@ -193,12 +189,7 @@ def _survivors(scene: Scene, dead: tuple[int, ...], death: float, code: int) -> 
         return beside or dead
     if len(dead) == 1 and rng.random() < 0.35:
         return beside
-    if (
-        code
-        and not scene.blind
-        and world.launcher not in {"ray", "slurm", "mpirun", "files"}
-        and rng.random() < 0.75
-    ):
+    if code and not scene.blind and world.launcher not in {"ray", "slurm", "mpirun", "files"} and rng.random() < 0.75:
         before = len(story.records)
         teardown.elastic(
             story,
@@ -233,16 +224,12 @@ def _peers(
 ) -> None:
     """Survivors time out one timeout later (always if `timed`), or see the connection close at once."""
     rng, world, story = scene.rng, scene.world, scene.story
-    call: Call = (
-        meeting_call(rng, world, early=early) if early or rng.random() < 0.25 else training_call(rng, world)
-    )
+    call: Call = meeting_call(rng, world, early=early) if early or rng.random() < 0.25 else training_call(rng, world)
     draw = 0.0 if timed or scene.blind else rng.random()
     in_group = tuple(rank for rank in survivors if rank in call.group.members) or survivors
     if any(rank not in call.group.members for rank in in_group):
-        call = Call(
-            op=call.op, numel_in=call.numel_in, numel_out=call.numel_out, group=world.groups[0], seq=call.seq
-        )
-    if draw < 0.66:
+        call = Call(op=call.op, numel_in=call.numel_in, numel_out=call.numel_out, group=world.groups[0], seq=call.seq)
+    if draw < 0.78:
         kinds = {
             "watchdog": 86.0,
             "store": 12.0 if early and 0 in dead else 0.0,
@@ -251,7 +238,7 @@ def _peers(
             "stacks": 2.0,
         }
         scene.show_wait(in_group, lambda rank: call, onset, kinds=kinds)
-    elif draw < 0.88:
+    elif draw < 0.89:
         _closed(scene, in_group, dead, onset)
         story.collective = call.op
     else:
@@ -266,10 +253,7 @@ def _closed(scene: Scene, survivors: tuple[int, ...], dead: tuple[int, ...], ons
     shown = survivors[: rng.choice((1, 2, 3))]
     peer = world.ips[world.node_of(dead[0])]
     version = nccl_number(world.nccl)
-    address = (
-        f"{world.hosts[world.node_of(dead[0])] if rng.random() < 0.4 else peer}"
-        f"<{rng.randrange(30000, 60000)}>"
-    )
+    address = f"{world.hosts[world.node_of(dead[0])] if rng.random() < 0.4 else peer}<{rng.randrange(30000, 60000)}>"
     for rank in shown:
         at = onset + rng.uniform(0.05, 3)
         if version < 1600:
@@ -284,14 +268,8 @@ def _closed(scene: Scene, survivors: tuple[int, ...], dead: tuple[int, ...], ons
                     )
                 ),
             )
-        lines = nccl.warn(
-            world, rank, at, place, text, nccl.chain(rng, 6 if version >= 1400 else 2, False), rng
-        )
-        story.add(
-            Record(
-                time=at, lines=tuple(lines), role="wait", rank=rank, node=world.node_of(rank), prefix="c10"
-            )
-        )
+        lines = nccl.warn(world, rank, at, place, text, nccl.chain(rng, 6 if version >= 1400 else 2, False), rng)
+        story.add(Record(time=at, lines=tuple(lines), role="wait", rank=rank, node=world.node_of(rank), prefix="c10"))
         if rng.random() < 0.6:
             nccl.raised(story, world, rng, rank, at + 0.3, "remote", text, "ALLREDUCE")
     story.detection, story.waiting = onset + 0.05, shown

@@ -134,13 +134,9 @@ def phase_frames(world: World, rng: Random, cause: str | None) -> list[Frame]:
     file, function, code = rng.choice(known)
     found = [(_path(world, file), function, code)]
     if "wait_for_everyone" in code:
-        found.append(
-            (f"{world.site}/accelerate/state.py", "wait_for_everyone", "torch.distributed.barrier()")
-        )
+        found.append((f"{world.site}/accelerate/state.py", "wait_for_everyone", "torch.distributed.barrier()"))
     if function.endswith("process_first") and rng.random() < 0.6:
-        found.insert(
-            0, (f"{world.site.rsplit('/', 1)[0]}/contextlib.py", "__enter__", "return next(self.gen)")
-        )
+        found.insert(0, (f"{world.site.rsplit('/', 1)[0]}/contextlib.py", "__enter__", "return next(self.gen)"))
     return found
 
 
@@ -176,9 +172,7 @@ def mark(story: Story, told: list[Frame], start: int, most: int = 2) -> bool:
     marked = 0
     for i in range(start, len(story.records)):
         record = story.records[i]
-        shown = any(
-            f"{name} " in f"{line} " or f"in {name}" in line for line in record.lines for name in names
-        )
+        shown = any(f"{name} " in f"{line} " or f"in {name}" in line for line in record.lines for name in names)
         if shown and marked < most and record.role in {"wait", "stack"}:
             story.records[i] = replace(record, strength=2)
             marked += 1

@@ -15,9 +15,7 @@ Voice = Callable[[World, Random, int, float], str]
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 
 
-def bar(
-    desc: str, done: int, total: int, elapsed: float, unit: str = "it", width: int = 10, extra: str = ""
-) -> str:
+def bar(desc: str, done: int, total: int, elapsed: float, unit: str = "it", width: int = 10, extra: str = "") -> str:
     """A tqdm bar at `done` of `total` after `elapsed` seconds."""
     share = done / max(total, 1)
     cells = int(share * width * 8)
@@ -219,7 +217,9 @@ def steps(
     """`count` step lines up to step `last` at `end`; `slow` ranks take `factor` times as long."""
     voice = step_voice(world, rng)
     stride = rng.choice((1, 1, 10, 10, 50, 100)) if world.step_s < 3 else 1
-    show_bar = world.framework in {"HF Trainer", "Accelerate"} and rng.random() < 0.6
+    usual = 0.65 if world.framework in {"HF Trainer", "Accelerate"} else 0.18
+    show_bar = world.framework not in {"Lightning", "Megatron"} and rng.random() < usual
+    title = rng.choice(("", "", "", "Train", "Training", f"Epoch {last % 7}"))
     width = rng.choice((10, 10, 10, 40, 80))
     channel = "rank" if every_rank or world.framework in {"Megatron", "torchtitan"} else "main"
     for i in range(count):
@@ -255,57 +255,5 @@ def steps(
                 )
             )
         if show_bar:
-            text = bar("", step, world.steps, step * world.step_s, width=width)
+            text = bar(title, step, world.steps, step * world.step_s, width=width)
             story.add(Record(time=at + 0.03, lines=(text,), role="chat", rank=0, channel="main", open=True))
-
-
-_BANNER = (
-    "*****************************************",
-    "Setting OMP_NUM_THREADS environment variable for each process to be 1 in default, to avoid "
-    "your system being overloaded, please further tune the variable for optimal performance in "
-    "your application as needed. ",
-    "*****************************************",
-)
-
-
-def startup(story: Story, world: World, rng: Random, time: float) -> None:
-    """A few lines of the launch: the torchrun banner, a world report, NCCL's version."""
-    if world.launcher in {"torchrun", "tee", "slurm_torchrun", "k8s", "accelerate"} and rng.random() < 0.6:
-        story.add(Record(time=time, lines=_BANNER, role="chat", channel="launcher"))
-    if rng.random() < 0.6:
-        story.add(
-            Record(
-                time=time + 4,
-                lines=(
-                    f"NCCL version {world.nccl}+cuda{rng.choice(('11.8', '12.1', '12.4', '12.8', '12.9'))}",
-                ),
-                role="chat",
-                rank=0,
-            )
-        )
-    form = rng.choice(
-        (
-            "| distributed init (rank {r}): env://, gpu {l}",
-            "rank {r}/{w} on {h} ready",
-            "[rank {r}] initialized process group, world_size={w}, local_rank={l}",
-            "Initializing distributed: GLOBAL_RANK: {r}, MEMBER: {m}/{w}",
-            "> setting random seeds to 1234 ...",
-            "Process rank: {r}, device: cuda:{l}, n_gpu: 1, distributed training: True",
-            "",
-        )
-    )
-    if form:
-        for rank in range(min(world.size, 16)):
-            text = form.format(
-                r=rank, w=world.size, l=world.local(rank), h=world.hosts[world.node_of(rank)], m=rank + 1
-            )
-            story.add(
-                Record(
-                    time=time + 5 + rng.random(),
-                    lines=(text,),
-                    role="chat",
-                    rank=rank,
-                    node=world.node_of(rank),
-                    prefix="user",
-                )
-            )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from random import Random
 
-from train.simulate import ambient, clock, sidefiles
+from train.simulate import ambient, clock, healthy, sidefiles
 from train.simulate.bars import bar
 from train.simulate.collectives import Call, first_call, meeting_call, stage_call, training_call, widen
 from train.simulate.record import Record
@@ -92,6 +92,7 @@ def plan(scene: Scene, cause: str) -> Plan:
 def _late_ranks(rng: Random, scene: Scene, cause: str) -> tuple[int, ...]:
     world = scene.world
     first = 0.85 if _matches(cause, _RANK0) else scene.lines.main_share(cause)
+    first = 1.0 if "rank_0" in cause or "rank0" in cause else first
     if rng.random() < first:
         return (0,)
     node = rng.randrange(world.nodes)
@@ -115,8 +116,8 @@ _KINDS = {
     "gloo": 16.0,
     "blocking": 8.0,
     "monitored": 4.0,
-    "aborted": 4.0,
-    "stacks": 4.0,
+    "aborted": 2.5,
+    "stacks": 2.5,
     "gone": 5.0,
 }
 
@@ -179,6 +180,8 @@ def _act(scene: Scene, cause: str, made: Plan, repeat: bool) -> None:
 
 def _held_up(scene: Scene, cause: str, made: Plan, rank: int, onset: float, detection: float) -> bool:
     """What shows the late rank at work: a bar, a begin without an end, a table of processes or cards."""
+    if _matches(cause, _LAST) and scene.rng.random() < 0.18:
+        _last_step(scene, onset)
     rng, middle = scene.rng, onset + (detection - onset) * scene.rng.uniform(0.3, 0.95)
     if made.staged:
         _cold_compile(scene, onset)
@@ -188,9 +191,24 @@ def _held_up(scene: Scene, cause: str, made: Plan, rank: int, onset: float, dete
     told = rng.random() < 0.4 and ambient.unpaired(scene, cause, rank, onset + rng.uniform(0.0, 2.0))
     if rng.random() < 0.35 and sidefiles.processes(scene, cause, rank, middle):
         told = True
-    if rng.random() < 0.06:
+    if rng.random() < 0.06 and scene.world.per_node > 1:
         sidefiles.utilisation(scene, (rank,), middle, 1)
     return told
+
+
+#: Causes that often hold the main process up after the last step of an epoch or of the run.
+_LAST = ("checkpoint_on_rank_0", "evaluation", "checkpoint_upload", "generation")
+
+
+def _last_step(scene: Scene, onset: float) -> None:
+    """A full bar and a saved checkpoint: the steps are over, the run is not."""
+    rng, world = scene.rng, scene.world
+    total = rng.choice((63, 260, 500, world.steps))
+    desc = rng.choice(("", "Train", "Epoch 3", "S0E0", "Training"))
+    text = healthy.bar(desc, total, total, total * min(world.step_s, 140.0))
+    saved = rng.choice(("  [ckpt] saved -> {p}", "saved {p}", "checkpoint written: {p}", ""))
+    lines = (text, *((saved.format(p=f"{world.root}/runs/step_{total}"),) if saved else ()))
+    scene.story.add(Record(time=onset - 1, lines=lines, role="context", rank=0, channel="main"))
 
 
 def _cold_compile(scene: Scene, onset: float) -> None:
@@ -226,11 +244,7 @@ def act_uneven(scene: Scene, cause: str) -> None:
     rng, world, story = scene.rng, scene.world, scene.story
     onset = world.start
     heavy = _heavy(scene, cause)
-    call = (
-        training_call(rng, world)
-        if rng.random() < 0.8
-        else meeting_call(rng, world, early=rng.random() < 0.4)
-    )
+    call = training_call(rng, world) if rng.random() < 0.8 else meeting_call(rng, world, early=rng.random() < 0.4)
     early = call.seq < 8
     call = widen(world, call, heavy)
     members = call.group.members

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -77,9 +78,7 @@ class Lines:
         pool = self._by_cause.get(cause, ())
         return sum(family.channel == "main" for family in pool) / max(1, len(pool))
 
-    def decoys(
-        self, rng: Random, label: str, world: World, count: int, *, borrowed: bool = False
-    ) -> list[Family]:
+    def decoys(self, rng: Random, label: str, world: World, count: int, *, borrowed: bool = False) -> list[Family]:
         """Decoys; with `borrowed` also evidence of another label, to be put where it means nothing."""
         pool = [
             family
@@ -123,16 +122,12 @@ class Lines:
         every = [family for family in self._by_role.get("phase", ()) if fits(family, world)]
         every = [family for family in every if family.channel in {"rank", "main"} and at_home(family, world)]
         return [
-            (begin, tuple(end for end in every if end.closes == begin.id))
-            for begin in every
-            if begin.closes is None
+            (begin, tuple(end for end in every if end.closes == begin.id)) for begin in every if begin.closes is None
         ]
 
     def of_role(self, rng: Random, role: str, world: World, count: int) -> list[Family]:
         """Families of another role (symptom, collateral)."""
-        pool = [
-            family for family in self._by_role.get(role, ()) if fits(family, world) and at_home(family, world)
-        ]
+        pool = [family for family in self._by_role.get(role, ()) if fits(family, world) and at_home(family, world)]
         return _draw(rng, pool, count, [1] * len(pool))
 
     def record(
@@ -172,23 +167,15 @@ class Lines:
 
 
 #: What ends the process that prints it: it cannot stand in a run that went on.
-_FATAL = (
-    "Error",
-    "Exception",
-    "Traceback",
-    "FATAL",
-    "SIG",
-    "Killed",
-    "exited",
-    "exit code",
-    "crash",
-    "abort",
+_FATAL = re.compile(
+    r"Error|Exception|Traceback|FATAL|SIG[A-Z]|(?i:killed|exit|crash|abort|died|dead|stops|unhandled|gone|lost|"
+    r"leav|shut|terminat)"
 )
 
 
 def _survivable(family: Family) -> bool:
     """Whether a run may print this and go on."""
-    return not any(word in text for word in _FATAL for text in (*family.texts, *family.follow))
+    return not any(_FATAL.search(text) for text in (*family.texts, *family.follow))
 
 
 def _draw(rng: Random, pool: list[Family], count: int, weights: Iterable[float]) -> list[Family]:
@@ -231,12 +218,7 @@ def _prefix(family: Family, template: str, lines: tuple[str, ...]) -> str:
     first = lines[0]
     if first.startswith("Traceback"):
         return "exc"
-    plain = (
-        family.emitter in _LOGGED
-        and len(lines) == 1
-        and family.channel in {"rank", "main"}
-        and not _is_bar(first)
-    )
+    plain = family.emitter in _LOGGED and len(lines) == 1 and family.channel in {"rank", "main"} and not _is_bar(first)
     bare = (
         first[:1].isalnum()
         and ": " not in first[:12]
@@ -268,12 +250,7 @@ def _frames(family: Family, world: World, rng: Random, texts: list[str]) -> list
         )[1:]
         body = texts if len(texts) > 1 else [*texts, "    dist.barrier()"]
         return [*head, *body, *tail]
-    if (
-        first.startswith("    ")
-        and first.rstrip().endswith(")")
-        and "(" in first
-        and family.channel == "tool"
-    ):
+    if first.startswith("    ") and first.rstrip().endswith(")") and "(" in first and family.channel == "tool":
         return [f'Thread {world.pids[0]} (active): "MainThread"', *texts]
     return texts
 

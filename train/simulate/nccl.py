@@ -18,15 +18,26 @@ def head(world: World, rank: int, rng: Random) -> str:
     return f"{world.hosts[world.node_of(rank)]}:{pid}:{pid + rng.randrange(60, 900)} [{world.local(rank)}] "
 
 
-def warn(
-    world: World, rank: int, time: float, place: str, text: str, chain: tuple[str, ...], rng: Random
-) -> list[str]:
+def warn(world: World, rank: int, time: float, place: str, text: str, chain: tuple[str, ...], rng: Random) -> list[str]:
     """A WARN (an empty line comes first) and the INFO chain under it, from the same thread."""
     start = head(world, rank, rng)
-    stamp = (
-        f"[{clock.plain(world.shown(world.node_of(rank), time))}] " if nccl_number(world.nccl) >= 2600 else ""
-    )
+    stamp = f"[{clock.plain(world.shown(world.node_of(rank), time))}] " if nccl_number(world.nccl) >= 2600 else ""
     return ["", f"{stamp}{start}{place} NCCL WARN {text}", *[f"{start}NCCL INFO {step}" for step in chain]]
+
+
+def _plain_rows(fabric: str) -> tuple[str, ...]:
+    """What most set-ups say on the way, without any meaning for a fault."""
+    found = "" if "IB" in fabric else "NET/IB : No device found."
+    return tuple(
+        row
+        for row in (
+            "cudaDriverVersion 12040",
+            "NET/Plugin: No plugin found (libnccl-net.so), using internal implementation",
+            f"NCCL_IB_DISABLE set by environment to {0 if 'IB' in fabric else 1}.",
+            found,
+        )
+        if row
+    )
 
 
 def bringup(
@@ -58,6 +69,7 @@ def bringup(
             f"[0]{'mlx5_0:1/IB' if 'IB' in fabric else nic} ; OOB {nic}:{ip}<0>",
             f"Using network {fabric}",
         ]
+        rows[1:1] = [row for row in _plain_rows(fabric) if rng.random() < 0.4]
         rows += [
             f"Channel {channel:02d}/0 : {rank}[{world.local(rank)}] -> {peer}[{world.local(peer)}] via {via}"
             for channel in range(rng.choice((1, 2, 4)))
@@ -139,11 +151,7 @@ _RUN_CHAIN = ("transport/net.cc:1298", "proxy.cc:694", "proxy.cc:874")
 def chain(rng: Random, code: int, init: bool) -> tuple[str, ...]:
     """`file:line -> code` steps up to the thread that gave up."""
     rows = _INIT_CHAIN if init else _RUN_CHAIN
-    tail = (
-        " [Async thread]"
-        if init
-        else rng.choice((" [Progress Thread]", " [Progress Thread]", " [Proxy Thread]"))
-    )
+    tail = " [Async thread]" if init else rng.choice((" [Progress Thread]", " [Progress Thread]", " [Proxy Thread]"))
     picked = rows[: rng.randrange(2, len(rows) + 1)]
     shift = rng.randrange(-20, 20)
     moved = [f"{file}:{int(line) + shift} -> {code}" for file, line in (place.split(":") for place in picked)]
@@ -153,8 +161,7 @@ def chain(rng: Random, code: int, init: bool) -> tuple[str, ...]:
 _MEANING = {
     "remote": (
         "remote process exited or there was a network error",
-        "ncclRemoteError: A call failed possibly due to a network error or a remote process "
-        "exiting prematurely.",
+        "ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.",
     ),
     "system": (
         "unhandled system error",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from train.simulate import c10d, healthy, waiting
+from train.simulate import c10d, healthy, monitor, sidefiles, waiting
 from train.simulate.collectives import Call, first_call, meeting_call, training_call
 from train.simulate.record import Record
 from train.simulate.scene import Scene
@@ -96,14 +96,10 @@ def _finished(scene: Scene, onset: float) -> bool:
     if not usable:
         return False
     if rng.random() < 0.5:
-        desc, unit = rng.choice(
-            (("", "it"), ("", "it"), ("Train", "it"), ("Evaluate", "it"), ("Epoch 3", "it"))
-        )
+        desc, unit = rng.choice((("", "it"), ("", "it"), ("Train", "it"), ("Evaluate", "it"), ("Epoch 3", "it")))
         total = world.steps if desc != "Evaluate" else rng.choice((8, 11, 25, 100))
         bar = healthy.bar(desc, total, total, total * min(world.step_s, 3.0), unit)
-        scene.story.add(
-            Record(time=onset - 6, lines=(bar,), role="evidence", rank=0, channel="main", strength=1)
-        )
+        scene.story.add(Record(time=onset - 6, lines=(bar,), role="evidence", rank=0, channel="main", strength=1))
     for i, text in enumerate(rng.sample(usable, min(len(usable), rng.choice((1, 1, 2))))):
         scene.story.add(
             Record(
@@ -152,10 +148,10 @@ def act_unknown(scene: Scene) -> None:
     rng, world, story = scene.rng, scene.world, scene.story
     onset = world.start
     draw = rng.random()
-    early = draw < 0.3
+    early = draw < 0.38
     call = (
         first_call(rng, world)
-        if draw < 0.15
+        if draw < 0.2
         else meeting_call(rng, world, early=early)
         if draw < 0.5
         else training_call(rng, world)
@@ -184,6 +180,8 @@ def act_unknown(scene: Scene) -> None:
     )
     if rng.random() < 0.1 and world.torch.rank >= 1:
         _all_joined(scene, call, ranks)
+    if call.seq == 1 and world.nodes == 1 and rng.random() < 0.08:
+        sidefiles.topology(scene, story.detection + 200, across=False, strength=0)
     scene.decoys(0.4)
     scene.finish(scene.aborts(ranks[:16]))
 
@@ -200,7 +198,7 @@ def _all_joined(scene: Scene, call: Call, ranks: tuple[int, ...]) -> None:
         f"     [{places}] started {call.op}",
     ]
     for rank in ranks[:3]:
-        lines = c10d.desync_report(world, call, rank, story.detection + 0.01, parts, rng)
+        lines = monitor.desync_report(world, call, rank, story.detection + 0.01, parts, rng)
         story.add(
             Record(
                 time=story.detection + 0.01,

@@ -145,9 +145,7 @@ def jobs(inventory: Inventory, seed: int, scale: float) -> list[Job]:
     return found
 
 
-def _split_jobs(
-    inventory: Inventory, seed: int, split: str, count: int, held: dict[str, tuple[str, ...]]
-) -> list[Job]:
+def _split_jobs(inventory: Inventory, seed: int, split: str, count: int, held: dict[str, tuple[str, ...]]) -> list[Job]:
     rng = Random(f"{seed}/{split}/plan")
     unseen = split == "test_unseen_cause"
     names = [label for label in MIX if label not in {"undetermined", "no_timeout"}] if unseen else list(MIX)
@@ -187,9 +185,7 @@ def _pool(
 ) -> list[str]:
     if unseen:
         return list(held[label])
-    every = [
-        cause.id for cause in inventory.causes if cause.label == label and cause.id not in held.get(label, ())
-    ]
+    every = [cause.id for cause in inventory.causes if cause.label == label and cause.id not in held.get(label, ())]
     spoken = [cause for cause in every if lines.has(cause)]
     return spoken or ([] if strict else every)
 
@@ -198,8 +194,4 @@ def _cause(rng: Random, pool: list[str], turn: int) -> str | None:
     """Every other job takes its turn through all causes; the rest follow how common a cause is."""
     if not pool:
         return None
-    return (
-        pool[turn // 2 % len(pool)]
-        if turn % 2
-        else rng.choices(pool, [COMMON.get(cause, 1) for cause in pool])[0]
-    )
+    return pool[turn // 2 % len(pool)] if turn % 2 else rng.choices(pool, [COMMON.get(cause, 1) for cause in pool])[0]

@@ -37,9 +37,7 @@ _ACTORS = {
 
 def pick_dialect(world: World, rng: Random) -> Dialect:
     """Draw how this run's launcher prefixes lines."""
-    label = {"tee": "tee", "slurm": "slurm", "mpirun": "mpi", "ray": "ray", "k8s": "k8s"}.get(
-        world.launcher, ""
-    )
+    label = {"tee": "tee", "slurm": "slurm", "mpirun": "mpi", "ray": "ray", "k8s": "k8s"}.get(world.launcher, "")
     if world.launcher == "slurm_torchrun" and rng.random() < 0.4:
         label = "node"
     if world.launcher == "deepspeed" and world.nodes > 1 and rng.random() < 0.7:
@@ -68,9 +66,7 @@ def _logger(world: World, record: Record, text: str) -> str:
     if style == "module":
         return f"INFO:train.loop:{text}"
     if style == "json":
-        return json.dumps(
-            {"ts": clock.iso(shown), "level": "info", "rank": rank, "msg": text}, ensure_ascii=False
-        )
+        return json.dumps({"ts": clock.iso(shown), "level": "info", "rank": rank, "msg": text}, ensure_ascii=False)
     if style == "hf":
         return f"[INFO|trainer.py:{1000 + len(text) * 7 % 1500}] {clock.comma(shown)} >> {text}"
     return text
@@ -80,7 +76,7 @@ def inner(world: World, record: Record, text: str, first: bool) -> str:
     """The prefix of the program itself."""
     if record.prefix == "user" and first:
         return _logger(world, record, text)
-    if record.prefix == "exc" and world.torch.rank >= 3 and text and record.rank is not None:
+    if record.prefix == "exc" and world.hooked and text and record.rank is not None:
         return f"[rank{record.rank}]: {text}"
     return text
 

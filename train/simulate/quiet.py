@@ -155,9 +155,7 @@ def _codes(scene: Scene, ranks: list[int], code: int) -> None:
     start = len(story.records)
     teardown.end(story, world, rng, world.start + 1, {rank: code for rank in ranks})
     story.records[start:] = [
-        record
-        for record in story.records[start:]
-        if not any(word in line for line in record.lines for word in _LOUD)
+        record for record in story.records[start:] if not any(word in line for line in record.lines for word in _LOUD)
     ]
 
 
@@ -225,8 +223,7 @@ def _time_limit(scene: Scene) -> None:
     )
     if rng.random() < 0.5:
         teardown_lines = "\n".join(
-            f"{teardown.elastic_head(world, 0, world.start + 1, 'W', 900)}Sending process {pid} "
-            "closing signal SIGTERM"
+            f"{teardown.elastic_head(world, 0, world.start + 1, 'W', 900)}Sending process {pid} closing signal SIGTERM"
             for pid in world.pids[: world.per_node]
         )
         say(scene, world.start + 1.5, teardown_lines, channel="launcher", strength=1)

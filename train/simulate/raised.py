@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from random import Random
 
 from train.simulate import c10d, tracebacks
-from train.simulate.collectives import Call
 from train.simulate.record import Record, Story
 from train.simulate.waiting import CallOf
 from train.simulate.world import World
@@ -32,9 +31,7 @@ def store(
         if world.torch.rank >= 6 and rng.random() < 0.7:
             _poll(story, world, rng, rank, at, port)
         short = (
-            f"wait timeout after {world.timeout_s * 1000}ms, keys: {key}"
-            if world.torch.rank >= 4
-            else "Socket Timeout"
+            f"wait timeout after {world.timeout_s * 1000}ms, keys: {key}" if world.torch.rank >= 4 else "Socket Timeout"
         )
         name = "torch.distributed.DistBackendError" if world.torch.rank >= 1 else "RuntimeError"
         verb = "retrieving" if world.torch.rank >= 2 else "retreiving"
@@ -43,17 +40,9 @@ def store(
             f"c10d key-value store by key '0', but store->get('0') got error: {short}"
         )
         if rng.random() < 0.2:
-            final = (
-                f"torch.distributed.DistStoreError: {short}"
-                if world.torch.rank >= 4
-                else f"RuntimeError: {short}"
-            )
+            final = f"torch.distributed.DistStoreError: {short}" if world.torch.rank >= 4 else f"RuntimeError: {short}"
         lines = (*tracebacks.render(world, rng, frames, final), *_store_frames(world, rng))
-        story.add(
-            Record(
-                time=at + 0.01, lines=lines, role="wait", rank=rank, node=world.node_of(rank), prefix="exc"
-            )
-        )
+        story.add(Record(time=at + 0.01, lines=lines, role="wait", rank=rank, node=world.node_of(rank), prefix="exc"))
     return detection
 
 
@@ -69,9 +58,7 @@ def _poll(story: Story, world: World, rng: Random, rank: int, at: float, port: i
         f"{c10d.head(world, rank, at, 489, rng, 'W', 'socket.cpp')}[c10d] waitForInput: socket {socket} "
         f"timed out after {world.timeout_s * 1000}ms"
     )
-    story.add(
-        Record(time=at, lines=(first, second), role="wait", rank=rank, node=world.node_of(rank), prefix="c10")
-    )
+    story.add(Record(time=at, lines=(first, second), role="wait", rank=rank, node=world.node_of(rank), prefix="c10"))
 
 
 def _store_frames(world: World, rng: Random) -> list[str]:
@@ -81,8 +68,7 @@ def _store_frames(world: World, rng: Random) -> list[str]:
     lib = f"{world.site}/torch/lib"
     symbols = (
         "c10::Error::Error(c10::SourceLocation, std::string)",
-        "c10d::TCPStore::doWait(c10::ArrayRef<std::string>, std::chrono::duration<long, "
-        "std::ratio<1l, 1000l> >)",
+        "c10d::TCPStore::doWait(c10::ArrayRef<std::string>, std::chrono::duration<long, std::ratio<1l, 1000l> >)",
         "c10d::TCPStore::doGet(std::string const&)",
         "c10d::TCPStore::get(std::string const&)",
         "c10d::PrefixStore::get(std::string const&)",
@@ -140,10 +126,7 @@ def gloo(
                     f"Connection closed by peer {peer}{tail}",
                 )
             )
-            final = (
-                f"RuntimeError: [{root}/transport/tcp/"
-                f"pair.cc:{rng.choice((525, 534, 547, 553, 575, 598))}] {text}"
-            )
+            final = f"RuntimeError: [{root}/transport/tcp/pair.cc:{rng.choice((525, 534, 547, 553, 575, 598))}] {text}"
         else:
             final = (
                 f"RuntimeError: [{root}/transport/tcp/unbound_buffer.cc:{rng.choice((78, 81, 84, 119))}"
@@ -235,39 +218,6 @@ def blocking(
             Record(
                 time=at + rng.random(),
                 lines=tracebacks.render(world, rng, frames, final),
-                role="wait",
-                rank=rank,
-                node=world.node_of(rank),
-                prefix="exc",
-            )
-        )
-    return at
-
-
-def gone(
-    story: Story,
-    world: World,
-    rng: Random,
-    ranks: Iterable[int],
-    onset: float,
-    frames: list[tracebacks.Frame],
-) -> float:
-    """Ranks raise because their communicator was aborted under them; the watchdog's own line was not kept."""
-    at = onset + world.timeout_s
-    for rank in ranks:
-        name = "torch.distributed.DistBackendError" if world.torch.rank >= 1 else "RuntimeError"
-        call = Call(
-            op="ALLREDUCE", numel_in=1, numel_out=1, group=world.groups[0], seq=rng.randrange(3, 9000)
-        )
-        reason = c10d.caught(world, call, rank, world.timeout_s * 1000 + rng.randrange(1, 900))
-        text = (
-            f"{name}: NCCL communicator was aborted on rank {rank}.  Original reason for failure was: "
-            f"{reason}"
-        )
-        story.add(
-            Record(
-                time=at + rng.random(),
-                lines=tracebacks.render(world, rng, frames, text),
                 role="wait",
                 rank=rank,
                 node=world.node_of(rank),

@@ -17,9 +17,7 @@ _BLOCK = {"status": 0.9, "stack": 0.7, "notify": 0.5, "after": 0.6, "frames": 0.
 
 def keep(story: Story, world: World, rng: Random, size: str) -> list[Record]:
     """The records that survive, in the order of their clocks. `size`: short, medium or long."""
-    ordered = sorted(
-        story.records, key=lambda record: (record.time, record.rank if record.rank is not None else -1)
-    )
+    ordered = sorted(story.records, key=lambda record: (record.time, record.rank if record.rank is not None else -1))
     if story.keep_whole:
         return ordered
     chosen = _choose_ranks(ordered, rng, size, story.label)
@@ -38,16 +36,16 @@ def keep(story: Story, world: World, rng: Random, size: str) -> list[Record]:
     before = [record for record in ordered if record.role == "chat" and record.time <= story.detection]
     kept_chat = set(map(id, before[-chat:])) if chat else set()
     kept = [record for record in ordered if _kept(record, story, flags, chosen, kept_chat)]
-    return kept if size == "long" else _trim(kept, rng, size)
+    return kept if size == "long" else _trim(kept, rng, size, wide=block)
 
 
 #: What goes first when a report must be short. Lines of a wait and the strongest evidence go last.
 _FIRST_OUT = ("frames", "launch", "stack", "status", "after", "notify", "chat", "decoy", "evidence", "wait")
 
 
-def _trim(records: list[Record], rng: Random, size: str) -> list[Record]:
-    """Drop and abridge until the report is about as long as people post: a median of about a dozen lines."""
-    target = max(1, int(rng.lognormvariate(2.35 if size == "short" else 3.3, 0.55)))
+def _trim(records: list[Record], rng: Random, size: str, *, wide: bool) -> list[Record]:
+    """Drop and abridge until a report is as long as people post: a dozen lines, a block more (`wide`)."""
+    target = max(1, int(rng.lognormvariate((2.5 if wide else 2.25) if size == "short" else 3.3, 0.55)))
     short = size == "short"
     kept = [_abridged(record, rng) if short or rng.random() < 0.5 else record for record in records]
     firm = _firm(kept)
@@ -100,14 +98,17 @@ def _abridged(record: Record, rng: Random) -> Record:
     lines = record.lines
     if len(lines) <= 6 or (record.role == "launch" and rng.random() < 0.5):
         return record
+    if record.role == "frames":
+        return replace(record, lines=lines[: rng.choice((1, 2, 3, 4, 6, len(lines)))])
     if "Traceback" in lines[0]:
         # A traceback whose frames are the evidence is quoted down to them.
         last = rng.choice((1, 3, 3, 5)) if not record.strength or record.role == "evidence" else 13
-        return replace(record, lines=(*lines[: rng.choice((0, 1, 1, 3))], *lines[-last:]))
+        head = lines[: rng.choice((0, 1, 1, 3))]
+        end = next((i for i, line in enumerate(lines) if line.startswith("Exception raised from")), len(lines))
+        native = lines[end : end + rng.choice((0, 0, 1, 3, 6))]
+        return replace(record, lines=(*head, *lines[len(head) : end][-last:], *native))
     if record.role == "launch" and any("FAILED" in line for line in lines):
-        start = (
-            next(i for i, line in enumerate(lines) if "ChildFailedError" in line) if rng.random() < 0.5 else 0
-        )
+        start = next(i for i, line in enumerate(lines) if "ChildFailedError" in line) if rng.random() < 0.5 else 0
         return replace(record, lines=lines[:1] if rng.random() < 0.3 else lines[start:])
     return record
 
@@ -156,9 +157,7 @@ def damage(files: dict[str, list[Shown]], rng: Random) -> tuple[dict[str, list[S
     draw = rng.random()
     if draw < 0.05:
         width = rng.choice((80, 100, 120, 158, 170, 200, 237))
-        files = {
-            name: [part for shown in lines for part in _wrap(shown, width)] for name, lines in files.items()
-        }
+        files = {name: [part for shown in lines for part in _wrap(shown, width)] for name, lines in files.items()}
     elif draw < 0.06:
         files = {name: [_colour(shown) for shown in lines] for name, lines in files.items()}
     elif draw < 0.09:

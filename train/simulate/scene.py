@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from random import Random
 
-from train.simulate import ambient, frames, healthy, nccl, raised, teardown, tracebacks, waiting
+from train.simulate import (
+    ambient,
+    frames,
+    healthy,
+    nccl,
+    raised,
+    starting,
+    teardown,
+    tracebacks,
+    undone,
+    waiting,
+)
 from train.simulate.collectives import Call
 from train.simulate.lines import Family, Lines
 from train.simulate.record import Story
@@ -31,9 +42,11 @@ class Scene:
         self.story.onset = onset
         self.story.collective = None
         if self.size != "short" or not started:
-            healthy.startup(
+            starting.startup(
                 self.story, world, rng, onset - (60 if not started else max(120, world.step * world.step_s))
             )
+        if self.size == "short" and rng.random() < 0.1:
+            starting.stated_size(self.story, world, rng, onset - 100)
         if (self.size == "long" and rng.random() < 0.35) or (not started and rng.random() < 0.15):
             shown = tuple(range(min(world.size, 8)))
             nccl.bringup(
@@ -58,9 +71,7 @@ class Scene:
         every = rng.random() < 0.15 and self.world.size <= 16
         if every:
             count = max(1, count // self.world.size)
-        healthy.steps(
-            self.story, self.world, rng, onset - rng.uniform(0.02, 1.0), last, count, every_rank=every
-        )
+        healthy.steps(self.story, self.world, rng, onset - rng.uniform(0.02, 1.0), last, count, every_rank=every)
 
     def evidence(
         self,
@@ -139,10 +150,12 @@ class Scene:
         kinds: dict[str, float],
         late: tuple[int, ...] = (),
         phase: str | None = None,
+        telling: bool = True,
     ) -> float:
         """Show the waiting ranks in one of `kinds`; sets detection, waiting ranks and collective.
 
-        With `phase`, a cause, stacks and tracebacks hold the frames of the phase that it holds up.
+        With `phase`, a cause, stacks and tracebacks hold the frames of the phase that it holds up; they are
+        evidence if `telling`.
         """
         rng, world, story = self.rng, self.world, self.story
         shown = tuple(sorted(ranks))
@@ -156,6 +169,8 @@ class Scene:
         notified = [rank for rank in late if rng.random() < 0.5]
         if kind == "watchdog":
             at = waiting.watchdog(story, world, rng, shown, call_of, onset, notified=notified, told=told)
+            if told and rng.random() < 0.4:
+                undone.after_watchdog(story, world, rng, rng.choice(shown), at, call, stack)
         elif kind == "store":
             at = raised.store(story, world, rng, [rank for rank in shown if rank] or shown, onset, stack)
         elif kind == "gloo":
@@ -165,7 +180,7 @@ class Scene:
         elif kind == "stuck" and world.torch.rank >= 2:
             at = waiting.stuck(story, world, rng, shown, onset)
         elif kind == "gone":
-            at = raised.gone(story, world, rng, shown, onset, stack)
+            at = undone.gone(story, world, rng, shown, onset, stack)
         elif kind == "aborted":
             at = waiting.aborted(story, world, rng, shown, onset)
         elif kind == "stacks":
@@ -173,7 +188,7 @@ class Scene:
         else:
             at = raised.blocking(story, world, rng, shown, call_of, onset, stack)
         story.detection, story.waiting, story.collective = at, shown, call.op
-        if told:
+        if told and telling:
             frames.mark(story, told, before)
         return at
 
@@ -210,8 +225,8 @@ class Scene:
         ranks = self.story.waiting or tuple(range(world.size))
         for family in self.lines.of_role(rng, role, world, rng.choice((1, 1, 2))):
             at = rng.uniform(start, max(start, stop))
-            shown = "after" if role == "collateral" else "decoy"
-            self.story.add(self.lines.record(family, rng, world, rng.choice(ranks), at, shown))
+            shown, waited = "after" if role == "collateral" else "decoy", at - self.story.onset
+            self.story.add(self.lines.record(family, rng, world, rng.choice(ranks), at, shown, 0, waited))
 
     def aborts(self, ranks: Iterable[int]) -> dict[int, int]:
         """Exit codes of ranks that their own watchdog aborted."""
@@ -220,7 +235,5 @@ class Scene:
 
 def _trending(family: Family) -> bool:
     """A weak line with numbers, printed by a process: it may come again at the next steps."""
-    measured = any(
-        slot in family.template for slot in ("{step", "{medium", "{float", "{short", "{pct", "{gib")
-    )
+    measured = any(slot in family.template for slot in ("{step", "{medium", "{float", "{short", "{pct", "{gib"))
     return family.strength <= 2 and measured and family.channel in {"rank", "main"} and not family.follow

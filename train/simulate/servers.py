@@ -97,9 +97,7 @@ def server(scene: Scene) -> None:
             seq=rng.randrange(500, 10**6),
         )
         for rank in range(min(world.size, rng.choice((1, 2, 8)))):
-            text = c10d.timeout_line(
-                world, call, rank, start + 1, world.timeout_s * 1000 + rng.randrange(1, 99), rng
-            )
+            text = c10d.timeout_line(world, call, rank, start + 1, world.timeout_s * 1000 + rng.randrange(1, 99), rng)
             say(scene, start + 1, text, rank=rank, channel="rank", prefix="c10")
         if rng.random() < 0.5:
             lines = [

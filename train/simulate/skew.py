@@ -71,25 +71,25 @@ def _memory_table(scene: Scene, heavy: tuple[int, ...], onset: float, detection:
     rng, world = scene.rng, scene.world
     total, low = rng.choice((40960, 81559, 24564, 143771)), rng.uniform(0.1, 0.5)
     rows = [
-        f"{rank % 8}, {int(total * (0.97 if rank in heavy else low * rng.uniform(0.95, 1.05)))} MiB,"
-        f" {total} MiB"
+        f"{rank % 8}, {int(total * (0.97 if rank in heavy else low * rng.uniform(0.95, 1.05)))} MiB, {total} MiB"
         for rank in range(min(world.size, 8))
     ]
     header = "index, memory.used [MiB], memory.total [MiB]"
     if not any(rank < 8 for rank in heavy):
         rows[-1] = f"7, {int(total * 0.97)} MiB, {total} MiB"
     scene.story.add(
-        Record(
-            time=onset - 5, lines=(header, *rows), role="evidence", channel="tool", file="gpu_mem", strength=2
-        )
+        Record(time=onset - 5, lines=(header, *rows), role="evidence", channel="tool", file="gpu_mem", strength=2)
     )
 
 
 def _util_table(scene: Scene, heavy: tuple[int, ...], onset: float, detection: float) -> None:
+    """Idle cards against busy ones: the ends of a pipeline, or those that hold little and sit apart."""
     rng, world = scene.rng, scene.world
+    count = min(world.size, 8)
+    ends = {0, count - 1} if rng.random() < 0.5 else set(range(count // 2))
+    idle = ends if count > 3 and rng.random() < 0.7 else {rank for rank in heavy if rank < count}
     rows = [
-        f"{rank}, {rng.choice((0, 0, 1)) if rank in heavy else rng.choice((100, 100, 99))} %"
-        for rank in range(min(world.size, 8))
+        f"{rank}, {rng.choice((0, 0, 1)) if rank in idle else rng.choice((100, 100, 99))} %" for rank in range(count)
     ]
     if not any(row.endswith((", 0 %", ", 1 %")) for row in rows):
         rows[0] = "0, 0 %"
@@ -110,15 +110,12 @@ def _stage_times(scene: Scene, heavy: tuple[int, ...], onset: float, detection: 
     stages = rng.choice((2, 4, 8))
     slow = stages - 1 if 0 not in heavy else 0
     base = rng.uniform(150, 900)
-    times = [
-        base * (rng.uniform(2, 4) if stage == slow else rng.uniform(0.95, 1.05)) for stage in range(stages)
-    ]
+    times = [base * (rng.uniform(2, 4) if stage == slow else rng.uniform(0.95, 1.05)) for stage in range(stages)]
     text = rng.choice(
         (
             "forward time per stage (ms): " + " ".join(f"{time:.0f}" for time in times),
             "stage times: " + ", ".join(f"s{i}={time:.1f}ms" for i, time in enumerate(times)),
-            "pipeline balance -> "
-            + " | ".join(f"stage {i}: {time / 1000:.2f}s" for i, time in enumerate(times)),
+            "pipeline balance -> " + " | ".join(f"stage {i}: {time / 1000:.2f}s" for i, time in enumerate(times)),
         )
     )
     for back in range(rng.randrange(1, 4), 0, -1):

@@ -78,11 +78,7 @@ def _table(world: World, codes: dict[int, int], time: float) -> list[str]:
 
 
 def _agent_trace(world: World, rng: Random) -> list[str]:
-    tool = (
-        world.site.split("/lib/")[0]
-        + "/bin/"
-        + ("accelerate" if world.launcher == "accelerate" else "torchrun")
-    )
+    tool = world.site.split("/lib/")[0] + "/bin/" + ("accelerate" if world.launcher == "accelerate" else "torchrun")
     return [
         "Traceback (most recent call last):",
         f'  File "{tool}", line 8, in <module>',
@@ -92,8 +88,7 @@ def _agent_trace(world: World, rng: Random) -> list[str]:
         "    return f(*args, **kwargs)",
         f'  File "{world.site}/torch/distributed/run.py", line {rng.randrange(760, 930)}, in main',
         "    run(args)",
-        f'  File "{world.site}/torch/distributed/launcher/api.py", line {rng.randrange(130, 270)}, '
-        "in launch_agent",
+        f'  File "{world.site}/torch/distributed/launcher/api.py", line {rng.randrange(130, 270)}, in launch_agent',
         "    raise ChildFailedError(",
     ]
 
@@ -109,17 +104,17 @@ def elastic(story: Story, world: World, rng: Random, node: int, time: float, cod
     ]
     first = next(iter(codes))
     binary = (
-        world.site.split("/lib/")[0]
-        + f"/bin/python{world.python if rng.random() < 0.4 else rng.choice(('', '3'))}"
+        world.site.split("/lib/")[0] + f"/bin/python{world.python if rng.random() < 0.4 else rng.choice(('', '3'))}"
     )
     failed = (
         f"{elastic_head(world, node, time + 2, 'E', torch.elastic_failed)}failed (exitcode: "
         f"{codes[first]}) local_rank: {world.local(first)} (pid: {world.pids[first]}) of binary: "
         f"{binary}"
     )
+    shown = {**codes, **dict.fromkeys(others[:3], -15)} if rng.random() < 0.3 else codes
     if sent:
         story.add(Record(time=time, lines=tuple(sent), role="launch", node=node, channel="launcher"))
-    rest = [failed, *_agent_trace(world, rng), *_table(world, codes, time)]
+    rest = [failed, *_agent_trace(world, rng), *_table(world, shown, time)]
     story.add(Record(time=time + 2.5, lines=tuple(rest), role="launch", node=node, channel="launcher"))
 
 
@@ -149,17 +144,13 @@ def slurm(story: Story, world: World, rng: Random, time: float, codes: dict[int,
                 if world.launcher == "slurm"
                 else "Exited with exit code 1"
             )
-            text = (
-                f"srun: error: {world.hosts[node]}: task{'s' if len(tasks) > 1 else ''} {_span(tasks)}: "
-                f"{word}"
-            )
+            text = f"srun: error: {world.hosts[node]}: task{'s' if len(tasks) > 1 else ''} {_span(tasks)}: {word}"
             story.add(Record(time=time + node * 0.2, lines=(text,), role="launch", channel="driver"))
     if rng.random() < 0.5:
         tail = rng.choice(
             (
                 f"srun: Terminating StepId={job}.0",
-                f"slurmstepd: error: *** STEP {job}.0 ON {world.hosts[0]} CANCELLED AT "
-                f"{clock.iso(time + 1)} ***",
+                f"slurmstepd: error: *** STEP {job}.0 ON {world.hosts[0]} CANCELLED AT {clock.iso(time + 1)} ***",
                 "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
             )
         )
@@ -171,13 +162,13 @@ def deepspeed(story: Story, world: World, rng: Random, time: float, codes: dict[
     rank, code = next(iter(codes.items()))
     node = world.node_of(rank)
     stamp = clock.comma(world.shown(node, time))
+    place = rng.choice((319, 325, 335))
     lines = [
-        f"[{stamp}] [INFO] [launch.py:{rng.choice((319, 325, 335))}:sigkill_handler] Killing "
-        f"subprocess {world.pids[r]}"
+        f"[{stamp}] [INFO] [launch.py:{place}:sigkill_handler] Killing subprocess {world.pids[r]}"
         for r in world.ranks_on(node)
     ]
     lines.append(
-        f"[{stamp}] [ERROR] [launch.py:{rng.choice((325, 341))}:sigkill_handler] "
+        f"[{stamp}] [ERROR] [launch.py:{place + 6}:sigkill_handler] "
         f"['{world.site.split('/lib/')[0]}/bin/python', '-u', '{world.script}', "
         f"'--local_rank={world.local(rank)}'] exits with return code = {code}"
     )

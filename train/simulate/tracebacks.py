@@ -73,8 +73,7 @@ def outer(world: World, rng: Random) -> list[Frame]:
             (
                 f"{world.root}/megatron/training/training.py",
                 "train",
-                "loss_dict, skipped_iter, grad_norm = train_step(forward_step_func, data_iterator, "
-                "model, optimizer)",
+                "loss_dict, skipped_iter, grad_norm = train_step(forward_step_func, data_iterator, model, optimizer)",
             )
         )
     else:
@@ -123,7 +122,7 @@ def inner_wait(world: World, rng: Random, op: str, barrier: bool) -> list[Frame]
     """The frames of a rank that stands in a collective."""
     name, file, code = _WAITS[0 if barrier else _FUNCTION.get(op, 1)]
     frames: list[Frame] = []
-    if world.torch.rank >= 1:
+    if world.torch.rank >= 1 and rng.random() < 0.55:
         logger = f"{world.site}/torch/distributed/" + (
             "c10d_logger.py" if world.torch.rank >= 1 else "distributed_c10d.py"
         )
@@ -149,13 +148,9 @@ def trace_frames(world: World, rng: Random, op: str, numel: int, told: list[Fram
                 ("unshard", f"{site}/torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py"),
             ]
         )
-    rows.append(
-        (rng.choice(("train_step", "forward", "_call_impl", "step", "sync", "run")), user_file(world, rng))
-    )
+    rows.append((rng.choice(("train_step", "forward", "_call_impl", "step", "sync", "run")), user_file(world, rng)))
     rows.append(("<module>", f"{world.root}/{world.script}"))
-    return [
-        f"#{i} {function} from {file}:{rng.randrange(40, 4900)}" for i, (function, file) in enumerate(rows)
-    ]
+    return [f"#{i} {function} from {file}:{rng.randrange(40, 4900)}" for i, (function, file) in enumerate(rows)]
 
 
 def cuda_oom(world: World, rng: Random, gpu: int) -> str:
@@ -199,8 +194,7 @@ _ERRORS = (
     "KeyError: {big}",
     "IndexError: list index out of range",
     "IndexError: index {big} is out of bounds for dimension 0 with size {big2}",
-    "RuntimeError: stack expects each tensor to be equal size, but got [{big}] at entry 0 and "
-    "[{big2}] at entry {a}",
+    "RuntimeError: stack expects each tensor to be equal size, but got [{big}] at entry 0 and [{big2}] at entry {a}",
     "FileNotFoundError: [Errno 2] No such file or directory: '{root}/data/part-{a:05d}.parquet'",
     "OSError: [Errno 5] Input/output error",
     "OSError: [Errno 116] Stale file handle",

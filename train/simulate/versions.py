@@ -1,7 +1,4 @@
-"""What each torch release prints: prefixes, group prefix, source lines, companions, bundled NCCL.
-
-The numbers are those seen in released wheels; builds that vendors make differ, so a world may shift them.
-"""
+"""What each torch release prints; the numbers are those of released wheels, and a world may shift them."""
 
 from __future__ import annotations
 
@@ -105,9 +102,7 @@ RELEASES: tuple[Torch, ...] = (
         years=(2023, 2024),
         python=_OLD,
     ),
-    Torch(
-        minor=2, weight=4, timeout=523, some=537, avoid=543, thread=1182, nccl=("2.19.3",), years=(2024, 2024)
-    ),
+    Torch(minor=2, weight=4, timeout=523, some=537, avoid=543, thread=1182, nccl=("2.19.3",), years=(2024, 2024)),
     Torch(
         minor=3,
         weight=4,
@@ -301,5 +296,4 @@ def pick_release(rng: Random) -> Torch:
 
 def nccl_number(version: str) -> int:
     """`2.21.5` -> 2105, so that versions compare as integers."""
-    _, minor, patch = version.split(".")
-    return int(minor) * 100 + int(patch)
+    return int(version.split(".")[1]) * 100 + int(version.split(".")[2])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from random import Random
 
-from train.simulate import c10d, tracebacks
+from train.simulate import c10d, monitor, tracebacks
 from train.simulate.collectives import Call
 from train.simulate.record import Record, Story
 from train.simulate.world import World
@@ -33,7 +33,7 @@ def watchdog(
     """
     waiting = tuple(ranks)
     detail = rng.random()
-    depth = rng.choice((0, 0, 2, 4, 7))
+    depth = rng.choice((0, 1, 2, 2, 4, 7))
     traced = rng.random() < (0.7 if world.torch.rank >= 11 else 0.5 if told else 0.22)
     spread = rng.choice((0.02, 0.05, 0.1, 0.3, 1.5))
     usual = rng.choice((60, 100, 700, 900))
@@ -119,11 +119,7 @@ def _notify(
             continue
         at = detection + 0.3 + rng.random()
         lines = c10d.dump_lines(world, call, rank, at, source, counted, rng)
-        story.add(
-            Record(
-                time=at, lines=tuple(lines), role="notify", rank=rank, node=world.node_of(rank), prefix="c10"
-            )
-        )
+        story.add(Record(time=at, lines=tuple(lines), role="notify", rank=rank, node=world.node_of(rank), prefix="c10"))
 
 
 def stuck(story: Story, world: World, rng: Random, ranks: Iterable[int], onset: float) -> float:
@@ -131,7 +127,7 @@ def stuck(story: Story, world: World, rng: Random, ranks: Iterable[int], onset: 
     at = onset + world.torch.heartbeat
     for rank in ranks:
         time = at + rng.random() * 2
-        lines = c10d.stuck_lines(world, rank, time, rng)
+        lines = monitor.stuck_lines(world, rank, time, rng)
         story.add(
             Record(
                 time=time,
@@ -178,11 +174,7 @@ def aborted(story: Story, world: World, rng: Random, ranks: Iterable[int], onset
             f"PC: @     {base + 0x9000:#x}  (unknown)  pthread_kill",
             f"    @     {base + 0x7000:#x}  {rng.randrange(90, 900):>10}  {name}",
         ]
-        story.add(
-            Record(
-                time=time, lines=tuple(lines), role="wait", rank=rank, node=world.node_of(rank), prefix="raw"
-            )
-        )
+        story.add(Record(time=time, lines=tuple(lines), role="wait", rank=rank, node=world.node_of(rank), prefix="raw"))
     return at
 
 
@@ -203,10 +195,7 @@ def phrases(story: Story, world: World, rng: Random, ranks: Iterable[int], onset
         story.add(
             Record(
                 time=onset + world.timeout_s + 1,
-                lines=(
-                    f"Rank {other} shows CUDA memory 0 bytes allocated while other ranks have full "
-                    "utilization",
-                ),
+                lines=(f"Rank {other} shows CUDA memory 0 bytes allocated while other ranks have full utilization",),
                 role="after",
                 channel="main",
             )
@@ -214,20 +203,16 @@ def phrases(story: Story, world: World, rng: Random, ranks: Iterable[int], onset
     return onset + world.timeout_s
 
 
-def stack_dump(
-    story: Story, world: World, rng: Random, rank: int, time: float, frames: list[tracebacks.Frame]
-) -> None:
+def stack_dump(story: Story, world: World, rng: Random, rank: int, time: float, frames: list[tracebacks.Frame]) -> None:
     """A stack of a waiting rank, taken by a person with py-spy."""
     lines = [
         f"Process {world.pids[rank]}: {world.site.split('/lib/')[0]}/bin/python -u {world.script}",
-        f"Python v{world.python}.{rng.randrange(1, 14)} ({world.site.split('/lib/')[0]}/bin/"
-        f"python{world.python})",
+        f"Python v{world.python}.{rng.randrange(1, 14)} ({world.site.split('/lib/')[0]}/bin/python{world.python})",
         "",
         f'Thread {world.pids[rank]} (active): "MainThread"',
     ]
     lines += [
-        f"    {function} ({file.split('site-packages/')[-1].split('dist-packages/')[-1]}"
-        f":{rng.randrange(30, 2900)})"
+        f"    {function} ({file.split('site-packages/')[-1].split('dist-packages/')[-1]}:{rng.randrange(30, 2900)})"
         for file, function, _ in reversed(frames)
     ]
     story.add(

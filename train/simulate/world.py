@@ -78,7 +78,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class World:
-    """One run. Sequences indexed by node: hosts, ips, skews, agents; by rank: pids."""
+    """One run. Sequences indexed by node: hosts, ips, skews, agents; by rank: pids.
+
+    `hooked` tells whether uncaught exceptions carry the rank in front of each line.
+    """
 
     framework: str
     tags: tuple[str, ...]
@@ -106,6 +109,7 @@ class World:
     backend: str
     shift: int
     ngc: bool
+    hooked: bool
 
     @property
     def per_node(self) -> int:
@@ -177,9 +181,7 @@ def _groups(rng: Random, framework: str, size: int, per_node: int) -> tuple[Grou
         )
     if framework in {"FSDP2", "torchtitan", "verl"}:
         desc = rng.choice(("mesh_fsdp", "mesh_dp_shard", "mesh_dp_shard_cp", "mesh_default"))
-        found.append(
-            Group(name=str(rng.randrange(1, 12)), desc=desc, ident=rng.randrange(1, 6), members=everyone)
-        )
+        found.append(Group(name=str(rng.randrange(1, 12)), desc=desc, ident=rng.randrange(1, 6), members=everyone))
     if framework in {"FSDP", "FSDP2", "torchtitan"} and size > per_node and rng.random() < 0.4:
         found.append(
             Group(
@@ -211,9 +213,7 @@ def _start(rng: Random, torch: Torch) -> float:
 
 
 def _ips(rng: Random, nodes: int) -> tuple[str, ...]:
-    base = rng.choice(("10.0.{}.", "10.1.{}.", "172.16.{}.", "192.168.{}.", "10.42.{}.")).format(
-        rng.randrange(1, 250)
-    )
+    base = rng.choice(("10.0.{}.", "10.1.{}.", "172.16.{}.", "192.168.{}.", "10.42.{}.")).format(rng.randrange(1, 250))
     first = rng.randrange(2, 200)
     return tuple(f"{base}{first + node}" for node in range(nodes))
 
@@ -221,9 +221,7 @@ def _ips(rng: Random, nodes: int) -> tuple[str, ...]:
 def _pids(rng: Random, size: int, per_node: int) -> tuple[int, ...]:
     pids: list[int] = []
     for rank in range(size):
-        pids.append(
-            pids[-1] + rng.choice((1, 1, 1, 2, 67)) if rank % per_node else rng.randrange(300, 3_900_000)
-        )
+        pids.append(pids[-1] + rng.choice((1, 1, 1, 2, 67)) if rank % per_node else rng.randrange(300, 3_900_000))
     return tuple(pids)
 
 
@@ -272,4 +270,5 @@ def make_world(rng: Random, *, held_out: bool = False, least: int = 2, least_nod
         backend="hccl" if rng.random() < 0.012 else "nccl",
         shift=rng.choice((0, 0, 0, 0, 0, -3, 6)),
         ngc=rng.random() < 0.08,
+        hooked=torch.rank >= 3 and rng.random() < 0.85,
     )

@@ -1,0 +1,204 @@
+"""The fault lab: its table, its plan, what it writes, and the recordings that are shipped."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from train.lab import faults as table
+from train.lab.plan import Recording, plan
+from train.lab.scrub import Scrubber
+from train.lab.store import NoIncidentError, describe, write
+from train.lab.transcribe import transcribe
+from train.lab.witness import decisive_lines, testify
+
+ROOT = Path(__file__).resolve().parents[2]
+RECORDED = sorted(p.parent for p in (ROOT / "data" / "lab").glob("*/*/incident.json"))
+GLOO = (
+    "[rank{0}]: Traceback (most recent call last):\n"
+    '[rank{0}]:   File "/opt/app/pretrain.py", line 28, in main\n'
+    "[rank{0}]: RuntimeError: [/__w/pytorch/gloo/transport/tcp/unbound_buffer.cc:78] "
+    "Timed out waiting 8000ms for recv operation to complete\n"
+)
+FACTS = {
+    "status": {"0": {"last_enqueued_collective": "41", "last_completed_collective": "40"}},
+    "entries": [
+        {
+            "collective_seq_id": 41,
+            "input_sizes": [[337]],
+            "output_sizes": [[1348]],
+            "process_group": ["0", "default_pg"],
+            "profiling_name": "gloo:all_gather",
+            "time_created_ns": 1_796_039_875_487_522_350,
+            "timeout_ms": 8000,
+        }
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def faults() -> tuple[table.Fault, ...]:
+    return table.load_faults()
+
+
+@pytest.fixture(scope="module")
+def recordings(faults: tuple[table.Fault, ...]) -> list[Recording]:
+    return plan(faults)
+
+
+def _of(recordings: list[Recording], name: str, **wanted: Any) -> Recording:
+    fits = (r for r in recordings if r.fault.name == name and all(getattr(r, k) == v for k, v in wanted.items()))
+    return next(fits)
+
+
+def test_there_are_enough_faults_for_every_label(faults: tuple[table.Fault, ...]) -> None:
+    labels = {label["id"] for label in _taxonomy()["label"]}
+    assert len(faults) >= 25
+    assert {f.label for f in faults} == labels | {"no_timeout"}
+
+
+def test_causes_are_in_the_catalogue_under_the_same_label(faults: tuple[table.Fault, ...]) -> None:
+    catalogue = {cause["id"]: cause["label"] for cause in _taxonomy()["cause"]}
+    assert all(catalogue[f.cause_id] == f.label for f in faults if f.cause_id)
+
+
+def test_actions_of_the_table_are_known_to_the_scripts(faults: tuple[table.Fault, ...]) -> None:
+    code = "".join(p.read_text() for p in (ROOT / "train/lab/app").glob("*.py"))
+    for fault in faults:
+        if (name := fault.profile.get("do")) is not None:
+            assert f"def {name}(" in code or f'"{name}"' in code, name
+
+
+def test_splits_share_neither_faults_nor_scripts(recordings: list[Recording]) -> None:
+    for what in (lambda r: r.fault.name, lambda r: r.script):
+        by_split = [{what(r) for r in recordings if r.fault.split == split} for split in table.SPLITS]
+        assert not by_split[0] & by_split[1]
+        assert not by_split[0] & by_split[2]
+        assert not by_split[1] & by_split[2]
+
+
+def test_ids_are_neutral_and_unique(recordings: list[Recording]) -> None:
+    ids = [r.id for r in recordings]
+    assert len(set(ids)) == len(ids)
+    assert all(re.fullmatch(r"lab-[0-9a-f]{8}", i) for i in ids)
+
+
+def test_the_plan_begins_with_every_fault_once(
+    faults: tuple[table.Fault, ...], recordings: list[Recording]
+) -> None:
+    assert [r.fault.name for r in recordings[: len(faults)]] == [f.name for f in faults]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('split = "lab_rest"', "unknown split"),
+        ('split = "lab_test"\nwrappers = ["zero3"]', "unknown wrapper"),
+        ('split = "lab_test"\nscripts = ["pretrain"]', "not scripts of"),
+        ('split = "lab_test"\nspeed = 3', "speed"),
+    ],
+)
+def test_a_faulty_table_is_refused_by_name(tmp_path: Path, line: str, message: str) -> None:
+    path = tmp_path / "faults.toml"
+    path.write_text(f'[[fault]]\nname = "a"\nlabel = "other"\ncause = "b"\n{line}\n')
+    with pytest.raises(ValueError, match=message):
+        table.load_faults(path)
+
+
+def test_waiting_ranks_come_from_the_text_alone() -> None:
+    seen = testify({"console.log": GLOO.format(3) + "step 4\n" + GLOO.format(0)})
+    assert seen.waiting == (0, 3)
+    assert seen.timeout_s == 8.0
+    assert seen.incident
+
+
+def test_a_healthy_log_is_no_incident() -> None:
+    assert not testify({"console.log": "step 4/40 loss 0.1\ntraining finished\n"}).incident
+
+
+def test_decisive_lines_count_by_newline_alone() -> None:
+    assert decisive_lines({"a.log": "x\r y\x0c\nsaving\n"}, "saving") == ["a.log:2"]
+
+
+def test_paths_and_host_are_scrubbed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("socket.gethostname", lambda: "buildbox")
+    scrubber = Scrubber(tmp_path, "gpu-node1")
+    text = scrubber.clean(f'File "{tmp_path}/app/job.py" host : buildbox')
+    assert text == 'File "/opt/app/job.py" host : gpu-node1'
+    assert scrubber.leaks("/work/x") == ["/work/"]
+
+
+def test_the_silent_rank_is_the_initiating_one(recordings: list[Recording]) -> None:
+    recording = _of(recordings, "slow_read", wrapper="fsdp2", transcribed=False)
+    found = describe(recording, {"console.log": "".join(GLOO.format(r) for r in (0, 1, 3))})
+    assert found["initiating_ranks"] == [2]
+    assert found["waiting_ranks"] == [0, 1, 3]
+    assert found["world_size"] is None
+    assert "2" not in json.dumps(found["id"])[:3]
+
+
+def test_no_rank_is_blamed_where_all_speak_and_nothing_tells_them_apart(recordings: list[Recording]) -> None:
+    recording = _of(recordings, "slow_read", script="pretrain", transcribed=False)
+    found = describe(recording, {"console.log": "".join(GLOO.format(r) for r in range(4))})
+    assert "initiating_ranks" not in found
+
+
+def test_a_log_without_the_wait_is_not_recorded_as_one(recordings: list[Recording]) -> None:
+    with pytest.raises(NoIncidentError):
+        describe(_of(recordings, "slow_read"), {"console.log": "step 4\n"})
+    crash = describe(_of(recordings, "bad_sample"), {"console.log": "ValueError: cannot decode\n"})
+    assert crash["label"] == "no_timeout"
+
+
+def test_transcription_keeps_counters_and_drops_the_other_voice() -> None:
+    files = {"attempt_0/1/stderr.log": "step 8\n" + GLOO.format(1), "torchrun.log": "exitcode: 1\n"}
+    found = transcribe(files, {1: FACTS}, [1])
+    text = found["attempt_0/1/stderr.log"]
+    assert set(found) == {"attempt_0/1/stderr.log"}
+    assert text.startswith("step 8\n[rank1]:[E")
+    assert "WorkNCCL(SeqNum=41, OpType=_ALLGATHER_BASE, NumelIn=337, NumelOut=1348, Timeout(ms)=8000) ran for" in text
+    assert "last enqueued work: 41, last completed work: 40" in text
+    assert "gloo" not in text
+    assert "transcribed" not in text
+
+
+def test_transcription_without_counters_is_refused() -> None:
+    with pytest.raises(ValueError, match="no counters of rank 1"):
+        transcribe({"attempt_0/1/stderr.log": GLOO.format(1)}, {}, [1])
+
+
+def test_an_incident_is_written_whole(tmp_path: Path, recordings: list[Recording]) -> None:
+    folder = tmp_path / "lab_train" / "lab-1"
+    write(recordings[0], {"id": "lab-1", "label": "other"}, {"attempt_0/0/stderr.log": "a\n"}, folder)
+    assert (folder / "logs/attempt_0/0/stderr.log").read_text() == "a\n"
+    assert json.loads((folder / "incident.json").read_text())["id"] == "lab-1"
+    assert [p.name for p in folder.parent.iterdir()] == ["lab-1"]
+
+
+@pytest.mark.skipif(not RECORDED, reason="no recordings in this checkout")
+def test_recordings_are_loadable_small_and_name_no_machine() -> None:
+    from fsdpclassify.labelled import load_all
+
+    assert len(load_all([ROOT / "data" / "lab"])) == len(RECORDED)
+    assert sum(p.stat().st_size for p in (ROOT / "data" / "lab").rglob("*") if p.is_file()) < 40_000_000
+    for folder in RECORDED:
+        for path in (folder / "logs").rglob("*.log"):
+            text = path.read_text()
+            assert not re.search(r"/tmp/|/root/|/work/|RUN_PROFILE|transcribed", text), path
+
+
+@pytest.mark.skipif(not RECORDED, reason="no recordings in this checkout")
+def test_decisive_lines_of_recordings_exist() -> None:
+    for folder in RECORDED:
+        for place in json.loads((folder / "incident.json").read_text()).get("decisive_lines", []):
+            name, _, number = place.rpartition(":")
+            assert int(number) <= (folder / "logs" / name).read_text().count("\n") + 1, folder.name
+
+
+def _taxonomy() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "data" / "taxonomy.toml").read_text())

@@ -1,0 +1,118 @@
+"""Turn a finished run into a labelled incident on disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from train.lab.launch import Run
+from train.lab.plan import Recording
+from train.lab.scrub import Scrubber
+from train.lab.transcribe import transcribe
+from train.lab.witness import Testimony, decisive_lines, testify
+
+#: Larger than any recording should be; a runaway writer would fill the data folder.
+_LARGEST = 400_000
+_FRAMEWORKS = {"fsdp2": "FSDP2", "fsdp1": "FSDP1", "ddp": "DDP"}
+
+
+class NoIncidentError(Exception):
+    """The fault did not end in a wait that a log shows, or the log names this machine."""
+
+
+def rendered(recording: Recording, run: Run, work: Path) -> dict[str, str]:
+    """The log files of `run` as they will be stored. NoIncidentError where a name of this machine is left."""
+    files = {}
+    for name, content in run.files.items():
+        node = "gpu-node1" if name.startswith("node1") else "gpu-node0"
+        text = Scrubber(work, node).clean(content.decode("utf-8", errors="replace"))
+        if leaks := Scrubber(work).leaks(text):
+            raise NoIncidentError(f"{name} still holds {leaks}")
+        files[name] = text[-_LARGEST:]
+    if recording.transcribed:
+        return transcribe(files, run.facts, testify(files).waiting)
+    return files
+
+
+def describe(recording: Recording, files: Mapping[str, str]) -> dict[str, Any]:
+    """The content of `incident.json`. NoIncidentError where the log contradicts the label."""
+    seen = testify(files)
+    fault = recording.fault
+    label = fault.label
+    if seen.incident == (label == "no_timeout"):
+        if label != "rank_failure":
+            raise NoIncidentError("an incident in a healthy run" if seen.incident else "no incident in the log")
+        label = "no_timeout"  # a crash in which nobody is shown waiting
+    found: dict[str, Any] = {
+        "schema_version": 1,
+        "id": recording.id,
+        "label": label,
+        "cause_id": fault.cause_id if label == fault.label else None,
+        "cause": fault.cause,
+        "basis": "injected",
+        "initiating_ranks": [] if label == "no_timeout" else list(_initiating(recording, seen, files)),
+        "waiting_ranks": list(seen.waiting),
+        "world_size": _world(recording, files),
+        "nodes": 2 if (fault.outside or "").startswith(("net:", "node:")) else 1,
+        "framework": _FRAMEWORKS[recording.wrapper],
+        "launcher": "torchrun",
+        "torch": _torch_version(),
+        "timeout_s": seen.timeout_s,
+        "determinable_from_log": _sure(recording, label),
+        "alt_label": fault.alt_label,
+        "decisive_lines": decisive_lines(files, fault.decisive),
+        "transcribed": True if recording.transcribed else None,
+        "source": "lab",
+    }
+    return {k: v for k, v in found.items() if v not in (None, []) or k in ("world_size",)}
+
+
+def write(recording: Recording, incident: Mapping[str, Any], files: Mapping[str, str], folder: Path) -> None:
+    """Write the incident to `folder`, by way of a temporary one beside it."""
+    fresh = folder.with_name(folder.name + ".new")
+    shutil.rmtree(fresh, ignore_errors=True)
+    for name, text in files.items():
+        path = fresh / "logs" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(text.encode())
+    (fresh / "incident.json").write_text(json.dumps(incident, indent=1, ensure_ascii=False) + "\n")
+    shutil.rmtree(folder, ignore_errors=True)
+    fresh.rename(folder)
+
+
+def _initiating(recording: Recording, seen: Testimony, files: Mapping[str, str]) -> tuple[int, ...]:
+    """The injected ranks as far as the log shows or implies them: named, or the only ones that are silent."""
+    wanted = recording.fault.initiating
+    if not wanted or recording.layout == "filtered" and wanted != (0,):
+        return ()
+    world = recording.fault.world
+    silent = tuple(r for r in range(world) if r not in seen.raised and r not in seen.waiting)
+    if silent == wanted or recording.fault.label == "rank_failure":
+        return wanted
+    # Everybody raised: only a voice that names its ranks, or an error of another kind, tells them apart.
+    return wanted if _sure(recording, recording.fault.label) == "yes" else ()
+
+
+def _sure(recording: Recording, label: str) -> str:
+    fault = recording.fault
+    sure = fault.sure_in.get(recording.script, fault.sure)
+    if label == "no_timeout":
+        return "yes"
+    hidden = recording.layout == "filtered" and fault.ranks not in ((), (0,))
+    return "no" if hidden else sure
+
+
+def _world(recording: Recording, files: Mapping[str, str]) -> int | None:
+    text = "\n".join(files.values())
+    size = recording.fault.world
+    shown = (f"world size {size}", f" of {size}\n", f"Num processes = {size}", f"['dp_shard'], [{size}]")
+    return size if any(s in text for s in shown) else None
+
+
+def _torch_version() -> str:
+    from importlib.metadata import version
+
+    return version("torch").partition("+")[0]
