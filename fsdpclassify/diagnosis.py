@@ -92,7 +92,7 @@ def diagnose(
         unlike=False,
         minimum_evidence=_minimum_evidence(model.manifest, mode),
     )
-    rows = [(w.row, max(w.weight, _TIED)) for w in weighed if w.row is not None and w.supports == label]
+    rows = _speaking_rows(label, weighed, scored.features, incident)
     scores = model.causes.score(scored.vectors)
     cause = best_cause(label, rows, scores, model.catalogue)
     sure = verdict.verdict != UNDETERMINED
@@ -100,7 +100,7 @@ def diagnose(
     speaking = [
         scored.features.window[w.row]
         for w in weighed
-        if w.row is not None and w.supports == label and w.weight > -_TIED and w.why is None
+        if w.row is not None and w.supports == label and w.weight > -_TIED
     ]
     return Diagnosis(
         verdict=verdict.verdict,
@@ -126,6 +126,18 @@ def diagnose(
 def _minimum_evidence(manifest: Manifest, mode: str) -> float:
     """A best guess may rest on nothing, or even stand against what is printed: a probability falls by 1 at most."""
     return -1.0 if mode == "best-guess" else manifest.out_of_scope.get("minimum_evidence", 0.0)
+
+
+def _speaking_rows(
+    label: str, weighed: Sequence[Weighed], features: Features, incident: Incident
+) -> list[tuple[int, float]]:
+    """Window rows that speak for the label, with their weights. Of a rank that died, those that wait say nothing:
+    their tracebacks are those of the wait.
+    """
+    rows = [(w.row, max(w.weight, _TIED)) for w in weighed if w.row is not None and w.supports == label]
+    if label == "rank_failure":
+        rows = [(row, weight) for row, weight in rows if features.window[row].rank not in incident.waiting]
+    return rows
 
 
 def _reason(weighed: Weighed, scores: NDArray[np.float32], catalogue: Catalogue) -> str:

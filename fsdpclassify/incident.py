@@ -15,7 +15,7 @@ from itertools import accumulate
 from fsdpclassify.ledger import build_ledger, world_size
 from fsdpclassify.meaning import meaning_of
 from fsdpclassify.records import DETECTIONS, Collective, Event, EventKind, Incident, InputKind, Line
-from fsdpclassify.roles import failed_ranks, missing_ranks, waiting_ranks
+from fsdpclassify.roles import failed_ranks, is_clocked, missing_ranks, waiting_ranks
 
 #: Progress this many seconds after a detection belongs to a new episode, not to lines printed late.
 _SETTLE_S = 5.0
@@ -34,7 +34,7 @@ def find_incidents(
 ) -> list[Incident]:
     """Incidents in time order (input order without clocks); `kinds` tells for each source what it is."""
     order = _Order(lines)
-    detections = sorted(_detections(lines, events, kinds), key=order.key)
+    detections = sorted(_estimated(_detections(lines, events, kinds), events), key=order.key)
     if not detections and hung:
         detections = _stated_hang(lines, kinds)
     episodes = _episodes(detections, events, order)
@@ -91,6 +91,27 @@ def _detections(lines: Sequence[Line], events: Sequence[Event], kinds: Sequence[
         if is_detection(event):
             found.append(event)
     return found or _silent_device_wait(lines, events, kinds)
+
+
+def _estimated(detections: Sequence[Event], events: Sequence[Event]) -> list[Event]:
+    """Unstamped detections with the time at which the launcher saw the first of its processes end.
+
+    A Python traceback prints no time; torchrun notices the exit within a tenth of a second. Of several launchers
+    the last to notice is taken, since one may have stopped early for a reason of its own; with restarts in the
+    input nothing is estimated.
+    """
+    noticed: dict[int, float] = {}
+    for e in events:
+        if is_clocked(e) and e.time is not None and e.name in _NOTICES:
+            noticed[e.line.source] = min(e.time, noticed.get(e.line.source, e.time))
+    if not noticed or any(e.kind is EventKind.ATTEMPT for e in events):
+        return list(detections)
+    time = max(noticed.values())
+    return [d if d.line.stamped else replace(d, time=time, estimated=True) for d in detections]
+
+
+#: Events in which a launcher reacts to the end of one of its processes.
+_NOTICES = frozenset({"elastic", "peer_terminated"})
 
 
 def is_detection(event: Event) -> bool:
@@ -208,17 +229,19 @@ def _events_of(
 
 
 def _assemble(episode: Episode, lines: Sequence[Line], dated: bool) -> Incident:
-    detection = episode.detections[0]
+    detection = _leading(episode.detections)
     onset = _onset(episode.detections)
     world = world_size(episode.events)
     waiting = waiting_ranks(episode.events)
     failed = failed_ranks(episode.events, detection, onset, waiting)
-    missing = missing_ranks(episode.events, waiting, world)
+    speakers = {line.rank for line in lines if line.rank is not None}
+    # A rank that failed explains the wait; silence of others then says nothing.
+    missing = missing_ranks(episode.events, waiting, world, () if failed else speakers)
     return Incident(
         detection=detection,
         events=episode.events,
         lines=tuple(lines),
-        collective=_collective(episode, onset, dated),
+        collective=_collective(episode, detection, onset, dated),
         onset=onset,
         world_size=world,
         waiting=waiting,
@@ -229,21 +252,36 @@ def _assemble(episode: Episode, lines: Sequence[Line], dated: bool) -> Incident:
     )
 
 
+def _leading(detections: Sequence[Event]) -> Event:
+    """The first detection; among those that cannot be ordered, a timeout before a connection closed by a peer.
+
+    A rank that gives up closes its connections, and its peers report that in the same second.
+    """
+    first = detections[0]
+    if first.kind is not EventKind.PEER_CLOSED or first.line.stamped:
+        return first
+    same = [d for d in detections if not d.line.stamped and d.time == first.time]
+    return next((d for d in same if d.kind in _TIMEOUTS), first)
+
+
+_TIMEOUTS = frozenset({EventKind.TIMEOUT, EventKind.GLOO, EventKind.STORE, EventKind.BARRIER})
+
+
 def _onset(detections: Sequence[Event]) -> float | None:
     """When the wait began: the earliest `log time - ran for` among the stamped detections."""
-    starts = [
-        e.time - (e.elapsed_s or 0.0) for e in detections if e.time is not None and e.line.stamped and e.elapsed_s
-    ]
+    starts = [e.time - (e.elapsed_s or 0.0) for e in detections if e.time is not None and is_clocked(e) and e.elapsed_s]
     return min(starts) if starts else None
 
 
-def _collective(episode: Episode, onset: float | None, dated: bool) -> Collective | None:
+def _collective(episode: Episode, detection: Event, onset: float | None, dated: bool) -> Collective | None:
     timed = [e for e in episode.detections if e.op or e.seq is not None] or [
         e for e in episode.events if e.kind in (EventKind.STATUS, EventKind.JOINED) and (e.op or e.seq is not None)
     ]
-    first = timed[0] if timed else episode.detections[0]
-    timeout = next((e.timeout_s for e in episode.detections if e.timeout_s), None)
-    if not timed and timeout is None and episode.detections[0].time is None:
+    first = timed[0] if timed else detection
+    timeout = next((e.timeout_s for e in episode.detections if e.timeout_s), None) or next(
+        (e.elapsed_s for e in episode.detections if e.kind is EventKind.GLOO and e.elapsed_s), None
+    )
+    if not timed and timeout is None and detection.time is None:
         return None
     return Collective(
         op=first.op,
@@ -252,8 +290,8 @@ def _collective(episode: Episode, onset: float | None, dated: bool) -> Collectiv
         seq=first.seq,
         timeout_s=timeout,
         onset=onset,
-        detected=episode.detections[0].time,
-        dated=dated and episode.detections[0].line.stamped,
+        detected=detection.time,
+        dated=dated and is_clocked(detection),
     )
 
 

@@ -28,7 +28,9 @@ def initiating_ranks(label: str, incident: Incident, evidence: Sequence[WindowLi
     if label == "fabric_congestion":
         return ()
     if label == "desync":
-        return _odd_ones(incident) or incident.missing or _speaker(incident, evidence)
+        # Once calls were compared, a rank that is merely silent was stopped before it could speak.
+        compared = any(e.kind is EventKind.MISMATCH for e in incident.events)
+        return _odd_ones(incident) or (() if compared else incident.missing) or _speaker(incident, evidence)
     return _stage_ends(incident, label) or incident.missing or _speaker(incident, evidence)
 
 

@@ -162,6 +162,8 @@ class Event:
     value: float | None = None
     name: str | None = None
     detail: str | None = None
+    #: The line prints no time of its own; `time` comes from what the launcher printed about it.
+    estimated: bool = False
 
 
 class Role(StrEnum):

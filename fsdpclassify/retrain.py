@@ -7,6 +7,7 @@ exported and compared with the estimators. A bundle that does worse on the froze
 from __future__ import annotations
 
 import tempfile
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +31,11 @@ from fsdpclassify.training.fit import Encoded, FittedHead, Wordings, encode_all,
 from fsdpclassify.training.novel import with_presumed_evidence
 from fsdpclassify.training.weights import balanced
 
+#: A wording that this share of its incidents give one label speaks for it; a mislabelled one does not silence it.
+_CLEAR = 0.75
 NO_TIMEOUT = "no_timeout"
+#: What stands for the source repository of a user's own incidents; each is held out by itself.
+_OWN = "own/"
 #: A loss of macro-F1 on the frozen tests up to this size is noise.
 _TOLERANCE = 0.01
 _KEPT = (ENCODER_FILE, TOKENIZER_FILE, CAUSES_FILE, CATALOGUE_FILE, archive.FROZEN_FILE, archive.VALIDATION_FILE)
@@ -78,43 +83,56 @@ def _usable(given: Sequence[Example], manifest: Manifest) -> list[Example]:
     return usable
 
 
-def _labels(manifest: Manifest, usable: Sequence[Example]) -> tuple[str, ...]:
-    """The bundle's labels, then those that only the new incidents carry."""
-    new = sorted({e.label for e in usable} - set(manifest.labels) - {UNDETERMINED})
-    return (*manifest.labels, *new)
+def _labels(manifest: Manifest, examples: Sequence[Example]) -> tuple[str, ...]:
+    """The bundle's labels that some example still carries, then those that only the new incidents carry."""
+    carried = {e.label for e in examples}
+    new = sorted({e.label for e in examples if _is_own(e)} - set(manifest.labels) - {UNDETERMINED, NO_TIMEOUT})
+    return (*(name for name in manifest.labels if name in carried), *new)
+
+
+def _is_own(example: Example) -> bool:
+    return example.repository.startswith(_OWN)
+
+
+def _examples(root: Path, usable: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+    """What the bundle shipped with, and own incidents: those of earlier runs and those given now.
+
+    An incident that is given again may carry a corrected label: the one learnt before goes.
+    """
+    given = {e.sha256 for e in usable}
+    old = [e for e in archive.read(root, archive.TRAINING_FILE)[0] if e.sha256 not in given]
+    own = [e for e in old if _is_own(e)] + [replace(e, repository=f"{_OWN}{e.id}") for e in usable]
+    return [e for e in old if not _is_own(e)], own
 
 
 def _material(root: Path, manifest: Manifest, usable: Sequence[Example]) -> recipe.Material:
     encoder = Encoder(root)
-    old, _ = archive.read(root, archive.TRAINING_FILE)
+    ours, own = _examples(root, usable)
     validation, _ = archive.read(root, archive.VALIDATION_FILE)
     texts, names = archive.unpack_wordings((root / archive.TRAINING_FILE).read_bytes())
     wordings = Wordings(texts=tuple(texts), vectors=encoder.encode(texts), labels=tuple(names))
-    known = {t for e in old for t in e.texts} | _common(usable)
-    own = [replace(e, repository=f"own/{e.id}") for e in usable]
-    real = [e for e in old if e.sha256 in manifest.training]
-    simulated = [e for e in old if e.sha256 not in manifest.training]
+    real = [e for e in ours if e.sha256 in manifest.training]
+    simulated = [e for e in ours if e.sha256 not in manifest.training]
+    known = {t for e in ours for t in e.texts} | _common(own)
     taught = [with_presumed_evidence(e, known) for e in own]
     encoded = encode_all([*simulated, *taught], encoder.encode)
-    lines = fit_lines(
-        encoded, balanced(simulated, taught, _line_share(simulated, taught)), wordings, labels=_labels(manifest, usable)
-    )
+    weights = balanced(simulated, taught, _line_share(simulated, taught))
     return recipe.Material(
         simulated=tuple(encoded[: len(simulated)]),
         validation=tuple(encode_all(validation, encoder.encode)),
         real=tuple(encode_all([*real, *own], encoder.encode)),
         wordings=wordings,
-        lines=lines,
+        lines=fit_lines(encoded, weights, wordings, labels=_labels(manifest, [*ours, *own])),
     )
 
 
 def _common(own: Sequence[Example]) -> set[str]:
-    """Wordings that own incidents of more than one label hold: a house's noise, which speaks for none of them."""
-    labels: dict[str, set[str]] = {}
+    """Wordings that own incidents of several labels hold alike: a house's noise, which speaks for none of them."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
     for e in own:
-        for text in e.texts:
-            labels.setdefault(text, set()).add(e.label)
-    return {text for text, found in labels.items() if len(found) > 1}
+        for text in set(e.texts):
+            counts[text][e.label] += 1
+    return {text for text, labels in counts.items() if max(labels.values()) < _CLEAR * labels.total()}
 
 
 def _line_share(simulated: Sequence[Example], taught: Sequence[Example]) -> float:

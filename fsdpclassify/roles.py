@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from fsdpclassify.records import Event, EventKind
 
@@ -25,6 +25,8 @@ _WAITS = frozenset(
 #: An error this long after the onset can still be the reason of the wait (design: clocks agree within 5 s).
 _SLACK_S = 5.0
 _ABORT, _TERM = -6, -15
+#: At most one in this many speaking ranks may be quiet for their silence to mean something.
+_FEW = 3
 
 
 def waiting_ranks(events: Iterable[Event]) -> tuple[int, ...]:
@@ -81,7 +83,7 @@ def is_early_failure(event: Event, detection: Event, onset: float | None) -> boo
 
 def came_before(event: Event, detection: Event, onset: float | None) -> bool:
     """By clock when both lines are stamped, by position within one file, and open (True) between unstamped files."""
-    if _clocked(event) and _clocked(detection) and event.time is not None and detection.time is not None:
+    if is_clocked(event) and is_clocked(detection) and event.time is not None and detection.time is not None:
         limit = detection.time if onset is None else min(detection.time, onset + _SLACK_S)
         if event.line.source == detection.line.source and event.time == detection.time:
             return event.line.number < detection.line.number
@@ -91,9 +93,9 @@ def came_before(event: Event, detection: Event, onset: float | None) -> bool:
     return True
 
 
-def _clocked(event: Event) -> bool:
-    """Whether the time was printed with the event: on its line, or in its entry of a launcher's report."""
-    return event.line.stamped or event.name == "report"
+def is_clocked(event: Event) -> bool:
+    """Whether the time is that of the event: printed on its line, in a launcher's report, or estimated from one."""
+    return event.line.stamped or event.name == "report" or event.estimated
 
 
 def failed_ranks(
@@ -111,9 +113,11 @@ def failed_ranks(
     )
 
 
-def missing_ranks(events: Sequence[Event], waiting: Sequence[int], world: int | None) -> tuple[int, ...]:
-    """Ranks that the log itself shows not to have come: named by a barrier or report, behind in the counters, or
-    the single one of a known world that is not among the waiting.
+def missing_ranks(
+    events: Sequence[Event], waiting: Sequence[int], world: int | None, speakers: Collection[int] = ()
+) -> tuple[int, ...]:
+    """Ranks that the log itself shows not to have come: named by a barrier or report, behind in the counters, the
+    single one of a known world that is not among the waiting, or the few of all `speakers` that show no wait.
     """
     named: set[int] = set()
     for e in events:
@@ -125,7 +129,15 @@ def missing_ranks(events: Sequence[Event], waiting: Sequence[int], world: int | 
     named -= set(waiting)
     if not named and world is not None and world >= 3 and len(waiting) == world - 1:
         named = set(range(world)) - set(waiting)
-    return tuple(sorted(named))
+    return tuple(sorted(named or _quiet_speakers(events, set(waiting), set(speakers))))
+
+
+def _quiet_speakers(events: Sequence[Event], waiting: set[int], speakers: set[int]) -> set[int]:
+    """Ranks whose own log is there and shows neither a wait nor a notice of one, if they are few beside the waiting."""
+    noticed = {e.rank for e in events if e.kind is EventKind.NOTIFIED and e.rank is not None}
+    quiet = speakers - waiting - noticed
+    few = len(quiet) <= max(1, len(speakers) // _FEW)
+    return quiet if few and waiting and waiting <= speakers else set()
 
 
 def _behind(events: Sequence[Event]) -> set[int]:

@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 
 from fsdpclassify.records import Event, EventKind, Incident, Role
-from fsdpclassify.roles import came_before, is_early_failure
+from fsdpclassify.roles import came_before, is_clocked, is_early_failure
 
 _OPS = ("_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE", "ALLREDUCE", "BROADCAST", "ALLGATHER", "COALESCED", "ALLTOALL_BASE")
 _KINDS = (
@@ -20,6 +20,8 @@ _KINDS = (
     EventKind.STACK_WAIT, EventKind.PHRASE, EventKind.STATED_HANG, EventKind.JOINED,
 )  # fmt: skip
 _CLOSE = 0.1
+_REACTION_S = 5.0
+_GAP_SLACK_S, _GAP_SHARE = 15.0, 0.3
 
 
 def _has(x: Incident, kind: EventKind, name: str | None = None) -> float:
@@ -169,12 +171,21 @@ def _failure_gap_is_timeout(x: Incident) -> float:
     if not timeout or x.detection.time is None:
         return 0.0
     kinds = (EventKind.ERROR, EventKind.EXIT, EventKind.SIGNAL, EventKind.KILL, EventKind.HARDWARE)
-    gaps = [x.detection.time - e.time for e in x.events if e.kind in kinds and e.time is not None and e.line.stamped]
-    return float(any(abs(g - timeout) <= max(_CLOSE * timeout, 15.0) for g in gaps))
+    own = [e for e in x.events if e.kind in kinds and (e.rank is None or e.rank not in x.waiting) and is_clocked(e)]
+    gaps = [x.detection.time - e.time for e in own if e.time is not None]
+    slack = max(_CLOSE * timeout, min(_GAP_SLACK_S, _GAP_SHARE * timeout))
+    return float(any(abs(g - timeout) <= slack for g in gaps))
 
 
 def _terminated_early(x: Incident) -> float:
-    return float(any(e.name == "peer_terminated" and came_before(e, x.detection, x.onset) for e in x.events))
+    """Whether a launcher ended processes well before the detection: at the detection it only reacts to it."""
+    return float(any(e.name == "peer_terminated" and _well_before(e, x.detection) for e in x.events))
+
+
+def _well_before(e: Event, detection: Event) -> bool:
+    if is_clocked(e) and is_clocked(detection) and e.time is not None and detection.time is not None:
+        return e.time < detection.time - _REACTION_S
+    return e.line.source == detection.line.source and e.line.number < detection.line.number
 
 
 def _oom(x: Incident) -> float:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from fsdpclassify.records import Incident, InputKind, Line
+from fsdpclassify.roles import is_clocked
 from fsdpclassify.templating import template
 
 BEFORE_LINES = 100
@@ -30,6 +31,15 @@ _SKIP = re.compile(
     r"|(?:time|host|rank|exitcode|error_file|traceback) *: |\[\d+\]:\s*$|Failures:$"
     r"|<NO_OTHER_FAILURES>|Root Cause \(first observed|Traceback \(most recent call last\):$)"
 )
+#: A shape is a text with all digits alike; longer texts are not worth remembering.
+_SHAPE, _DIGITS = 400, bytes.maketrans(b"123456789", b"000000000")
+_DIGIT = re.compile(r"\d")
+_PLAIN = re.compile(
+    r"(?:[A-Za-z_]+[=:])?\d+(?:\.\d+)?(?:[KMGT]i?B|[kmnu]?s|e[-+]\d+)?[,.;:)]*"
+    r"|[A-Za-z]+[-_]\d{4,}(?:\.[a-z]+)?[,;:)]*|[A-Za-z_]+\.\d+[,;:)]*"
+)
+#: Words beside which a number is a name, and characters of times, bars, shares, lists and paths.
+_NAMES = re.compile(r"exit|[Cc]ode|Xid|[Ss]ignal|[Ss]tatus|[Ee]rr|ail|SIG|->|Numel|RC|[%<>/|]")
 
 
 class When(StrEnum):
@@ -82,11 +92,12 @@ def cut_window(incident: Incident, kinds: Sequence[InputKind | None]) -> list[Wi
             rank = line.rank if line.rank is not None else speakers.get(id(line))
             streams[(line.source, rank)].append(line)
     groups: dict[tuple[str, str], WindowLine] = {}
+    templates = _Templates()
     for (source, rank), lines in streams.items():
         waiting = rank is not None and rank in incident.waiting
         picked = _pick(lines, border.when, waiting=waiting)
         for distance, (line, when) in enumerate(reversed(picked)):
-            row = _add(groups, line, when, distance, border)
+            row = _add(groups, templates.of(line.body), line, when, distance, border)
             if row is not None:
                 row.system |= kinds[source] is InputKind.SYSTEM
                 row.is_detection |= id(line) in detections
@@ -120,7 +131,7 @@ class _Border:
 
     def __init__(self, incident: Incident) -> None:
         self._line = incident.detection.line
-        self._time = incident.detection.time if self._line.stamped else None
+        self._time = incident.detection.time if is_clocked(incident.detection) else None
         self._onset = incident.onset
         lo, hi = _attempt_span(incident)
         self._lo, self._hi = lo, hi
@@ -173,10 +184,36 @@ def _pick(lines: list[Line], when: Callable[[Line], When], *, waiting: bool) -> 
     return sides[When.BEFORE][-BEFORE_LINES:] + sides[When.DURING][-_DURING_LINES:] + after
 
 
+class _Templates:
+    """Templates, remembered for texts that differ in plain numbers alone: those all become the same slot."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, str | None] = {}
+
+    def of(self, body: str) -> str:
+        """The template of `body`, as `template` gives it."""
+        if len(body) > _SHAPE or not body.isascii():
+            return template(body)
+        shape = body.encode().translate(_DIGITS)
+        known = self._known.get(shape, "")
+        if known:
+            return known
+        text = template(body)
+        if known is not None:
+            self._known[shape] = text if _numbers_are_plain(body) else None
+        return text
+
+
+def _numbers_are_plain(body: str) -> bool:
+    """Whether no digit of `body` names anything (a code, a status, a type), so that any other gives the same text."""
+    if _NAMES.search(body):
+        return False
+    return all(_PLAIN.fullmatch(word) for word in body.split() if _DIGIT.search(word))
+
+
 def _add(
-    groups: dict[tuple[str, str], WindowLine], line: Line, when: When, distance: int, border: _Border
+    groups: dict[tuple[str, str], WindowLine], text: str, line: Line, when: When, distance: int, border: _Border
 ) -> WindowLine | None:
-    text = template(line.body)
     age = border.age(line)
     if not text or (when is When.AFTER and age is not None and age < -_AFTER_S):
         return None

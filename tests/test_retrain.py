@@ -199,6 +199,28 @@ def test_the_new_bundle_can_itself_be_retrained(retrained: tuple[RetrainResult, 
     )
 
 
+def test_a_second_run_keeps_what_the_first_learnt_and_corrects_what_is_given_again(
+    retrained: tuple[RetrainResult, Path], inhouse: Path, tmp_path: Path
+) -> None:
+    again = Path(shutil.copytree(inhouse / "lease-0", tmp_path / "given" / "lease-0"))
+    card = json.loads((again / "incident.json").read_text()) | {"label": "straggler"}
+    (again / "incident.json").write_text(json.dumps(card))
+    # Nothing in this one has a wording of its own: only its structure can be learnt.
+    _incident(tmp_path / "given" / "silent", "quiet_switch", "".join(TIMEOUT.format(r, 9) for r in range(8)))
+    _incident(tmp_path / "given" / "unknown", "undetermined", "".join(TIMEOUT.format(r, 8) for r in range(3)))
+    output = tmp_path / "ours"
+    retrain([tmp_path / "given"], output, base=retrained[1], force=True)
+    digest = content_sha256(load(again))
+    before, after = (archive.read(f, archive.TRAINING_FILE)[0] for f in (retrained[1], output))
+    assert [e.label for e in before if e.sha256 == digest] == ["lease_wait"]
+    assert [e.label for e in after if e.sha256 == digest] == ["straggler"]
+    assert len(after) == len(before) + 2
+    classifier = Classifier.load(output)
+    assert classifier.labels[-2:] == ("lease_wait", "quiet_switch")
+    for wording, label in ((LEASE, "lease_wait"), (SPILL, "offload_latency")):
+        assert classifier.classify(_logs(wording, 74), mode="best-guess").incidents[0].verdict == label
+
+
 def test_the_summary_shows_the_figures_before_and_after(retrained: tuple[RetrainResult, Path]) -> None:
     summary = retrained[0].summary
     assert "learnt from 10 of 10 labelled incidents" in summary

@@ -10,6 +10,8 @@ STEPS = {
     "corpus": ("train.simulate", "write the simulated incidents to build/corpus"),
     "encoder": ("train.encoder", "make encoder.onnx and tokenizer.json (slow; needs the extra encoder)"),
     "build": ("train.build", "fit the head and write models/default"),
+    "realism": ("train.realism", "how well simulated and public incidents can be told apart"),
+    "lab": ("train.lab", "record real runs that fail for a known cause (needs the extra lab)"),
     "evaluate": ("train.evaluate", "figures and baselines on a split"),
 }
 

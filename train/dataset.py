@@ -14,6 +14,7 @@ CORPUS = BUILD / "corpus"
 BUNDLE = ROOT / "models" / "default"
 SIMULATED = ("train", "val", "test_seen", "test_unseen_lines", "test_unseen_dialect", "test_unseen_cause")
 PUBLIC = "public"
+LAB = ("lab_train", "lab_val", "lab_test")
 #: What features are made of; other modules of the package may change without making them stale.
 _FEATURE_CODE = (
     "facts.py", "features.py", "incident.py", "ledger.py", "numbers.py", "reading.py", "records.py", "roles.py",
@@ -23,7 +24,9 @@ _FEATURE_CODE = (
 
 def folder_of(split: str, corpus: Path = CORPUS) -> Path:
     """The folder of labelled incidents of a split."""
-    return DATA / "incidents" if split == PUBLIC else corpus / split
+    if split == PUBLIC:
+        return DATA / "incidents"
+    return DATA / "lab" / split if split in LAB else corpus / split
 
 
 def examples(split: str, corpus: Path = CORPUS) -> list[Example]:

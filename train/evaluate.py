@@ -34,7 +34,7 @@ _REFERENCE = re.compile(r"inc-0(?:[0-3]\d|4[0-8])")
 def main(argv: list[str]) -> int:
     """Print the tables for a split."""
     parser = argparse.ArgumentParser(prog="python -m train evaluate", description=__doc__)
-    parser.add_argument("--split", default=dataset.PUBLIC, choices=(dataset.PUBLIC, *dataset.SIMULATED))
+    parser.add_argument("--split", default=dataset.PUBLIC, choices=(dataset.PUBLIC, *dataset.SIMULATED, *dataset.LAB))
     parser.add_argument("--mode", default="balanced")
     parser.add_argument(
         "--subset",

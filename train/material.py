@@ -23,8 +23,8 @@ def material() -> Material:
     simulated = _found(encode_all(examples("train"), encoder.encode))
     return Material(
         simulated=simulated,
-        validation=_found(encode_all(examples("val"), encoder.encode)),
-        real=_found(encode_all(examples(PUBLIC), encoder.encode)),
+        validation=_found(encode_all([*examples("val"), *examples("lab_val")], encoder.encode)),
+        real=_found(encode_all([*examples(PUBLIC), *examples("lab_train")], encoder.encode)),
         wordings=wordings,
         lines=fit_lines(simulated, [1.0] * len(simulated), wordings),
     )

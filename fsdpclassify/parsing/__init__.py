@@ -32,7 +32,7 @@ _JOIN = 2
 _SEARCHED = 16_384
 _MATCHES = 8
 #: Lines that differ in their digits alone have the same candidates: anchors hold no fixed digit.
-_DIGITS = str.maketrans("123456789", "000000000")
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _SHAPES, _SHAPE = 50_000, 400
 
 
@@ -52,16 +52,16 @@ class _Candidates:
     """Which rules' anchors a text holds, remembered by the text's shape."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Rule, ...]] = {}
+        self._known: dict[bytes, tuple[Rule, ...]] = {}
 
     def of(self, text: str) -> tuple[Rule, ...]:
         """The rules whose anchor occurs in `text`."""
         if len(text) > _SHAPE:
             return self._search(text[: 4 * _SEARCHED])
-        shape = text.translate(_DIGITS)
+        shape = text.encode("utf-8", "surrogatepass").translate(_DIGITS)  # many times faster than on `str`
         known = self._known.get(shape)
         if known is None:
-            known = self._search(shape)
+            known = self._search(shape.decode("utf-8", "surrogatepass"))
             if len(self._known) < _SHAPES:
                 self._known[shape] = known
         return known

@@ -20,6 +20,8 @@ _DAY = 86400.0
 
 #: Cheap test that comes first: most lines of most logs carry no clock.
 _ANY = re.compile(r"\d:\d\d:\d\d")
+#: How far into a line its own stamp, and a c10 stamp behind other text, are looked for.
+_HEAD, _REACH = 200, 4000
 _ISO = re.compile(r"(?<!\d)(20\d\d)[-/](\d\d)[-/](\d\d)[ T_](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?")
 _C10 = re.compile(r"\[?\b[EWIFV](\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)(?:\.\d+)?")
 _SYSLOG = re.compile(r"(?:^|[\s\[])([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d):(\d\d):(\d\d)(?: (20\d\d))?")
@@ -38,10 +40,21 @@ class Stamp:
 
 def find_stamp(text: str) -> Stamp | None:
     """The outermost stamp of a line, or a c10 stamp anywhere in it; None if there is none."""
-    if _ANY.search(text, 0, 4000) is None:
+    if not holds_clock(text):
         return None
-    head = text[:200]
-    return _iso(head) or _c10(text[:4000]) or _syslog(head) or _month_day(head) or _clock(head)
+    head = text[:_HEAD]
+    return _iso(head) or _c10(text[:_REACH]) or _syslog(head) or _month_day(head) or _clock(head)
+
+
+def holds_clock(text: str) -> bool:
+    """Whether a clock time stands anywhere in the part of `text` that is searched for stamps."""
+    return _ANY.search(text, 0, _REACH) is not None
+
+
+def full_date(text: str) -> tuple[int, int] | None:
+    """Where the first stamp with a date and a year stands near the front of `text`, if one does."""
+    match = _ISO.search(text[:_HEAD])
+    return match.span() if match else None
 
 
 def _seconds(year: int, month: int, day: int, hms: tuple[str, str, str], fraction: str | None) -> float | None:

@@ -31,6 +31,8 @@ def unglue(text: str, prefixes_end: Callable[[str], int]) -> list[str]:
         return [text]
     if text[0] == "[" and text.find("[rank", 1) < 0 and ".cpp:" not in text and "Traceback" not in text:
         return [text]  # an ordinary line: its one prefix stands in front
+    if _stands_in_front(text, prefixes_end):
+        return [text]
     cuts: list[int] = []
     for match in _GLUED.finditer(text):
         cut = _with_outer(text, match.start())
@@ -40,6 +42,16 @@ def unglue(text: str, prefixes_end: Callable[[str], int]) -> list[str]:
             break
     edges = [0, *cuts, len(text)]
     return [text[a:b] for a, b in pairwise(edges) if text[a:b].strip()] or [text]
+
+
+def _stands_in_front(text: str, prefixes_end: Callable[[str], int]) -> bool:
+    """Whether the one thing in `text` that could be glued on is a prefix behind other prefixes."""
+    at = text.find("[rank")
+    if not 0 <= at <= _PREFIXES_END or text.find("[rank", at + 1) >= 0:
+        return False
+    if ".cpp:" in text or "Traceback (most" in text:
+        return False
+    return prefixes_end(text[: 2 * _PREFIXES_END]) > at
 
 
 def _with_outer(text: str, start: int) -> int:

@@ -37,6 +37,8 @@ _SYSLOG = re.compile(
     r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S{8,30}) ([\w.-]{1,80}) [\w./-]{1,60}(?:\[\d+\])?: "
 )
 _ISO_FIRST = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)? ")
+#: `ts` and many collectors write a date with a blank in it; a logger's own date is left to its message.
+_DATE_FIRST = re.compile(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)? +(?=\[rank\d{1,6}\]:)")
 _CLOCK_FIRST = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d+)? +")
 #: More stacked prefixes than any launcher chain prints.
 _DEEPEST = 12
@@ -189,7 +191,7 @@ def _pod_rule(item: Peeled) -> bool:
 
 
 def _stamp_rule(item: Peeled) -> bool:
-    for pattern in (_ISO_FIRST, _CLOCK_FIRST, _MPI_TIME, _CRI):
+    for pattern in (_ISO_FIRST, _CLOCK_FIRST, _DATE_FIRST, _MPI_TIME, _CRI):
         match = pattern.match(item.body)
         if match is not None:
             return _cut(item, match)

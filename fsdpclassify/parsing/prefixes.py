@@ -14,6 +14,7 @@ from fsdpclassify.parsing.containers import join_partial, unpack_json
 from fsdpclassify.parsing.gluing import unglue
 from fsdpclassify.parsing.peeling import Peeled, opens_line, peel, prefixes_end
 from fsdpclassify.parsing.ranks import Ranks, said_rank
+from fsdpclassify.parsing.shapes import Shapes
 from fsdpclassify.parsing.unwrapping import unwrap
 from fsdpclassify.records import Line, RawLine
 
@@ -24,7 +25,8 @@ def read_lines(raws: Iterable[RawLine]) -> tuple[list[Line], bool]:
     Lines without a stamp take the time of the last stamp before them in their file. The second value
     says whether the times are on a real calendar (a year was printed somewhere).
     """
-    peeled = [p for raw in unwrap(join_partial(list(raws)), opens_line) for p in _split_and_peel(raw)]
+    shapes = Shapes()
+    peeled = [p for raw in unwrap(join_partial(list(raws)), opens_line) for p in _read_one(raw, shapes)]
     ranks = Ranks.of(peeled)
     times, dated = settle([p.stamp for p in peeled], [p.source for p in peeled])
     lines = []
@@ -34,6 +36,16 @@ def read_lines(raws: Iterable[RawLine]) -> tuple[list[Line], bool]:
             last[item.source] = time
         lines.append(_to_line(item, last.get(item.source), ranks))
     return lines, dated
+
+
+def _read_one(raw: RawLine, shapes: Shapes) -> Iterable[Peeled]:
+    known = shapes.recall(raw)
+    if known is not None:
+        return (known,)
+    found = list(_split_and_peel(raw))
+    if len(found) == 1 and found[0].text == raw.text:
+        shapes.learn(found[0])
+    return found
 
 
 def _split_and_peel(raw: RawLine) -> Iterator[Peeled]:

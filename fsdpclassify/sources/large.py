@@ -26,6 +26,7 @@ from fsdpclassify.sources.regions import read_regions
 from fsdpclassify.sources.result import Result
 from fsdpclassify.sources.scanning import Scan, Scanner, ahead
 from fsdpclassify.sources.stores import SeekableStore, Store
+from fsdpclassify.sources.thinning import Thinner
 
 
 class LargeReader:
@@ -99,7 +100,9 @@ class LargeReader:
         if limits.reach_bytes:
             regions = merged([*regions, *_reach(store, clusters, limits)], store.size)
         maker = LineMaker(index, source.hint_rank, source.hint_node)
-        result.lines, result.gaps = read_regions(store, regions, maker, index, scan.lines, limits.bytes_per_line)
+        zones = [(cluster.start - limits.before_bytes, cluster.start) for cluster in clusters]
+        thinner = Thinner(limits=limits, zones=zones)
+        result.lines, result.gaps = read_regions(store, regions, maker, index, scan.lines, thinner)
         if scan.lines == 1 and not any(line.text for line in result.lines):
             why = Refusal(kind=None, status=InputStatus.BINARY, message="it holds only NUL bytes")
             result.row, result.lines = refused_row(source.path, why, store.size), []

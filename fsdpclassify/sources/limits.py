@@ -16,7 +16,9 @@ class Limits:
     `kept_bytes`: about how much is kept of all large inputs together. The others are per input, and
     shrink with the share of `kept_bytes` that falls to an input when there are many.
     `bytes_per_line` bounds the number of lines that are made of a region, for a line costs memory
-    however short it is.
+    however short it is. Before a detection all of the `last_lines` of each printer are made, and of
+    those behind them `steps_each` steps and `repeats_each` of every other kind; of a sample
+    `sample_steps` steps of each printer.
     """
 
     whole_bytes: int = 8 * _MIB
@@ -34,6 +36,10 @@ class Limits:
     reach_bytes: int = 16 * _MIB
     lines_per_prefix: int = 100
     bytes_per_line: int = 40
+    last_lines: int = 128
+    steps_each: int = 72
+    sample_steps: int = 2
+    repeats_each: int = 4
 
     def share(self, inputs: int) -> int:
         """Bytes that may be kept of one of so many inputs."""

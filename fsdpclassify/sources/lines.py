@@ -6,7 +6,8 @@ Input is UTF-8 text as bytes (other encodings were recoded before); output is `R
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import count
 
 from fsdpclassify.records import RawLine
 
@@ -54,15 +55,18 @@ class LineMaker:
         """
         if not block:
             return []
-        if block.endswith(b"\n"):
-            block = block[:-1]
+        return self.numbered(block[:-1] if block.endswith(b"\n") else block, count(first))
+
+    def numbered(self, block: bytes, numbers: Iterable[int]) -> list[RawLine]:
+        """The lines of `block`, which begins with a line and ends without a newline; `numbers` are theirs."""
         if is_plain(block):
             source, rank, node = self._source, self._rank, self._node
             return [
                 RawLine(source=source, number=number, text=text, hint_rank=rank, hint_node=node)
-                for number, text in enumerate(_capped(block.decode("ascii").split("\n")), first)
+                for number, text in zip(numbers, _capped(block.decode("ascii").split("\n")), strict=False)
             ]
-        return [line for number, part in enumerate(block.split(b"\n"), first) for line in self._frames(part, number)]
+        parts = zip(numbers, block.split(b"\n"), strict=False)
+        return [line for number, part in parts for line in self._frames(part, number)]
 
     def _frames(self, part: bytes, number: int) -> Iterator[RawLine]:
         part = part.rstrip(b"\r")

@@ -13,11 +13,15 @@ _JOIN_BYTES = 512
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:
-    """Bytes `start` to `end`. The line that holds offset `must` belongs to it as a whole."""
+    """Bytes `start` to `end`. The line that holds offset `must` belongs to it as a whole.
+
+    `sampled` regions are there for what can be found anywhere in the text.
+    """
 
     start: int
     end: int
     must: int | None = None
+    sampled: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +91,14 @@ def merged(regions: Iterable[Region], size: int) -> list[Region]:
         if joined and start <= joined[-1].end + _JOIN_BYTES:
             last = joined[-1]
             musts = [must for must in (last.must, region.must) if must is not None]
-            joined[-1] = Region(start=last.start, end=max(last.end, end), must=min(musts, default=None))
+            joined[-1] = Region(
+                start=last.start,
+                end=max(last.end, end),
+                must=min(musts, default=None),
+                sampled=last.sampled and region.sampled,
+            )
         else:
-            joined.append(Region(start=start, end=end, must=region.must))
+            joined.append(Region(start=start, end=end, must=region.must, sampled=region.sampled))
     return joined
 
 
@@ -97,7 +106,7 @@ def even_samples(size: int, limits: Limits) -> list[Region]:
     """Regions spread evenly over a text of `size` bytes, so that step times can be sampled."""
     count = limits.sample_count
     starts = (size * number // max(1, count) for number in range(count))
-    return [Region(start=start, end=start + limits.sample_bytes) for start in starts]
+    return [Region(start=start, end=start + limits.sample_bytes, sampled=True) for start in starts]
 
 
 def _around_cluster(cluster: Cluster, limits: Limits) -> list[Region]:

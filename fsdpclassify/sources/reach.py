@@ -13,7 +13,7 @@ _STEP_BYTES = 1024 * 1024
 _BARREN_STEPS = 2
 # Who printed a line, roughly: only to see that nobody was missed, never to say who it was. A text
 # is searched for one of these, that which its lines use most: one at a time is many times faster.
-_PRINTERS = tuple(
+PRINTERS = tuple(
     re.compile(pattern, re.MULTILINE)
     for pattern in (rb"\[rank\d+\]", rb"\[default\d+\]", rb"\bpid=\d+", rb"^\d{1,5}: ", rb"\brank[ =:]\d+")
 )
@@ -27,7 +27,7 @@ def reach_back(store: Store, start: int, known_until: int, limits: Limits) -> li
     search ends when each has its `lines_per_prefix` lines, or when going on shows nothing new.
     """
     base, _ = _before(store, start, known_until)
-    printer = max(_PRINTERS, key=lambda each: sum(1 for _ in each.finditer(base, 0, _TRIED_BYTES)))
+    printer = max(PRINTERS, key=lambda each: sum(1 for _ in each.finditer(base, 0, _TRIED_BYTES)))
     seen = Counter(printer.findall(base))
     found: list[Region] = []
     barren, low = 0, start

@@ -54,7 +54,8 @@ class _Reader:
         sizes = [size for source in sources if (size := _known_size(source)) is not None]
         self._left = 0 if sum(sizes) > limits.whole_bytes else limits.whole_bytes
         self._lines_left = limits.whole_lines
-        self._share = limits.share(len(sources))
+        # A line costs the same however large its input is: of many inputs only the tiny ones are read whole.
+        self._share = min(limits.share(len(sources)), limits.whole_bytes // max(1, len(sources)))
         self._limits = limits.for_one_of(len(sources))
 
     def read(self) -> Reading:

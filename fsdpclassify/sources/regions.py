@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
 
 from fsdpclassify.records import RawLine
 from fsdpclassify.sources.interface import Gap
 from fsdpclassify.sources.lines import LineMaker
 from fsdpclassify.sources.planning import Region
 from fsdpclassify.sources.stores import Store
+from fsdpclassify.sources.thinning import Thinner, Zone
 
 #: How far beyond a region its first and last line are followed.
 _LINE_BYTES = 64 * 1024
@@ -22,43 +25,73 @@ def read_regions(
     maker: LineMaker,
     source: int,
     total_lines: int,
-    bytes_per_line: int,
+    thinner: Thinner,
 ) -> tuple[list[RawLine], list[Gap]]:
     """The lines of `regions`, which ascend, and the gaps between them among `total_lines` lines.
 
-    Of a region whose lines are shorter than `bytes_per_line` on average, the last lines are kept.
+    Of a region whose lines are short on average, the last lines are kept; `thinner` leaves out more.
     """
     lines: list[RawLine] = []
     gaps: list[Gap] = []
     last = 0
-    for first, data in _pieces(store, regions):
-        first, data = _thinned(first, data, bytes_per_line)
-        if first > last + 1:
-            gaps.append(Gap(source=source, first=last + 1, last=first - 1))
-        lines += maker.lines(data, first)
-        last = max(last, first + data.count(b"\n") - data.endswith(b"\n"))
+    for piece in _pieces(store, regions):
+        numbers, data = _kept(piece, thinner)
+        for before, number in pairwise(chain((last,), numbers)):
+            if number > before + 1:
+                gaps.append(Gap(source=source, first=before + 1, last=number - 1))
+        if numbers:
+            lines += maker.numbered(data, numbers)
+            last = numbers[-1]
     if last < total_lines:
         gaps.append(Gap(source=source, first=last + 1, last=total_lines))
     return lines, gaps
 
 
-def _thinned(first: int, data: bytes, bytes_per_line: int) -> tuple[int, bytes]:
-    surplus = data.count(b"\n") - _FREE_LINES - len(data) // bytes_per_line
-    if surplus <= 0:
-        return first, data
-    parts = data.split(b"\n", surplus)
-    return first + surplus, parts[-1]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Piece:
+    """Whole lines at offset `start`, the first of them number `first`."""
+
+    start: int
+    first: int
+    data: bytes
+    sampled: bool
 
 
-def _pieces(store: Store, regions: Sequence[Region]) -> Iterator[tuple[int, bytes]]:
-    """Number of the first line, and the bytes of the lines, of each region that can be fetched."""
+def _kept(piece: _Piece, thinner: Thinner) -> tuple[Sequence[int], bytes]:
+    """The numbers of the lines of `piece` to make, and their bytes without the last newline."""
+    data = piece.data[:-1] if piece.data.endswith(b"\n") else piece.data
+    zone = None if piece.sampled else thinner.zone_in(piece.start, piece.start + len(data))
+    surplus = data.count(b"\n") + 1 - _FREE_LINES - len(data) // thinner.limits.bytes_per_line
+    if surplus <= 0 and zone is None and not piece.sampled:
+        return range(piece.first, piece.first + data.count(b"\n") + 1), data
+    lines = data.split(b"\n")
+    kept = _indexes(lines, piece, zone, thinner)
+    if surplus > 0:
+        kept = [index for index in kept if index >= surplus]
+    return [piece.first + index for index in kept], b"\n".join([lines[index] for index in kept])
+
+
+def _indexes(lines: Sequence[bytes], piece: _Piece, zone: Zone | None, thinner: Thinner) -> list[int]:
+    if piece.sampled:
+        return thinner.sample(lines)
+    if zone is None:
+        return list(range(len(lines)))
+    low = piece.data.count(b"\n", 0, zone[0] - piece.start)
+    high = piece.data.count(b"\n", 0, zone[1] - piece.start)
+    within = [low + index for index in thinner.before(lines[low:high])]
+    return [*range(low), *within, *range(high, len(lines))]
+
+
+def _pieces(store: Store, regions: Sequence[Region]) -> Iterator[_Piece]:
+    """The lines of each region that can be fetched."""
     done = 0
     for region in regions:
         for start, end in store.available(region.start, region.end):
             start, data = _aligned(store, max(start, done), end, region.must, start <= done and done > 0)
             if data:
                 done = start + len(data)
-                yield 1 + store.newlines_before(start), data
+                first = 1 + store.newlines_before(start)
+                yield _Piece(start=start, first=first, data=data, sampled=region.sampled)
 
 
 def _aligned(store: Store, start: int, end: int, must: int | None, at_line: bool) -> tuple[int, bytes]:

@@ -55,7 +55,7 @@ class Retainer:
 
     def samples(self) -> list[Region]:
         """Where the retained samples lie."""
-        return [Region(start=chunk.offset, end=chunk.end) for chunk in self._samples.chunks]
+        return [Region(start=chunk.offset, end=chunk.end, sampled=True) for chunk in self._samples.chunks]
 
     def _push(self, chunk: Chunk) -> None:
         self._ring.append(chunk)

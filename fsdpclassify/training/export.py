@@ -34,7 +34,8 @@ def head_graph(head: FittedHead, dimension: int, ledger: int) -> ModelProto:
     incident, incident_out = _converted(head.incident, head.incident.n_features_in_, "incident_")
     pooling, pooled_tensors = pooling_nodes("line_evidence", "line_facts", "ledger", "incident_x", len(labels))
     tensors = [
-        numpy_helper.from_array(_order(head.line, labels), "line_order"),
+        numpy_helper.from_array(_order(head.line, labels, padded=True), "line_order"),
+        numpy_helper.from_array(np.array([0, 0, 0, 1], np.int64), "line_pad"),
         numpy_helper.from_array(_order(head.incident, labels), "label_order"),
         numpy_helper.from_array(np.array([1e-9], np.float32), "floor"),
         numpy_helper.from_array(np.array([head.temperature], np.float32), "temperature"),
@@ -44,7 +45,8 @@ def head_graph(head: FittedHead, dimension: int, ledger: int) -> ModelProto:
     steps: list[NodeProto] = [
         made("Concat", ["lines", "line_facts"], ["line_x"], axis=1),
         *line.graph.node,
-        made("Gather", [line_out, "line_order"], ["line_evidence"], axis=1),
+        made("Pad", [line_out, "line_pad"], ["line_padded"]),
+        made("Gather", ["line_padded", "line_order"], ["line_evidence"], axis=1),
         *pooling,
         *incident.graph.node,
         made("Gather", [incident_out, "label_order"], ["ordered"], axis=1),
@@ -86,14 +88,18 @@ def _converted(estimator: LogisticRegression, width: int, prefix: str) -> tuple[
     return renamed, renamed.graph.output[1].name
 
 
-def _order(estimator: LogisticRegression, labels: Sequence[str]) -> np.ndarray:
-    """Where each label stands among the estimator's own (sorted) classes; every label must have been seen."""
+def _order(estimator: LogisticRegression, labels: Sequence[str], *, padded: bool = False) -> np.ndarray:
+    """Where each label stands among the estimator's own (sorted) classes.
+
+    With `padded`, a label that the estimator never saw stands at a column of zeros behind them (no line speaks
+    for it alone); else every label must have been seen.
+    """
     classes = [str(c) for c in estimator.classes_]
     unseen = [name for name in labels if name not in classes]
-    if unseen:
+    if unseen and not padded:
         message = f"no training incident carries {', '.join(unseen)}; every label of a bundle needs some"
         raise ValueError(message)
-    return np.array([classes.index(name) for name in labels], np.int64)
+    return np.array([classes.index(name) if name in classes else len(classes) for name in labels], np.int64)
 
 
 def save(model: ModelProto, path: Path) -> None:

@@ -22,7 +22,7 @@ NOTHING = "nothing"
 _NOTHING_PER_EXAMPLE = 16
 _FOLDS = 4
 LINE_C = 3.0
-INCIDENT_C = 1.0
+INCIDENT_C = 0.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from train.lab.plan import Recording, plan
 from train.lab.scrub import Scrubber
 from train.lab.store import NoIncidentError, describe, write
 from train.lab.transcribe import transcribe
-from train.lab.witness import decisive_lines, testify
+from train.lab.witness import attest, decisive_lines
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORDED = sorted(p.parent for p in (ROOT / "data" / "lab").glob("*/*/incident.json"))
@@ -51,7 +52,7 @@ def recordings(faults: tuple[table.Fault, ...]) -> list[Recording]:
     return plan(faults)
 
 
-def _of(recordings: list[Recording], name: str, **wanted: Any) -> Recording:
+def _of(recordings: list[Recording], name: str, **wanted: object) -> Recording:
     fits = (r for r in recordings if r.fault.name == name and all(getattr(r, k) == v for k, v in wanted.items()))
     return next(fits)
 
@@ -75,7 +76,8 @@ def test_actions_of_the_table_are_known_to_the_scripts(faults: tuple[table.Fault
 
 
 def test_splits_share_neither_faults_nor_scripts(recordings: list[Recording]) -> None:
-    for what in (lambda r: r.fault.name, lambda r: r.script):
+    whats: tuple[Callable[[Recording], str], ...] = (lambda r: r.fault.name, lambda r: r.script)
+    for what in whats:
         by_split = [{what(r) for r in recordings if r.fault.split == split} for split in table.SPLITS]
         assert not by_split[0] & by_split[1]
         assert not by_split[0] & by_split[2]
@@ -88,9 +90,7 @@ def test_ids_are_neutral_and_unique(recordings: list[Recording]) -> None:
     assert all(re.fullmatch(r"lab-[0-9a-f]{8}", i) for i in ids)
 
 
-def test_the_plan_begins_with_every_fault_once(
-    faults: tuple[table.Fault, ...], recordings: list[Recording]
-) -> None:
+def test_the_plan_begins_with_every_fault_once(faults: tuple[table.Fault, ...], recordings: list[Recording]) -> None:
     assert [r.fault.name for r in recordings[: len(faults)]] == [f.name for f in faults]
 
 
@@ -111,14 +111,14 @@ def test_a_faulty_table_is_refused_by_name(tmp_path: Path, line: str, message: s
 
 
 def test_waiting_ranks_come_from_the_text_alone() -> None:
-    seen = testify({"console.log": GLOO.format(3) + "step 4\n" + GLOO.format(0)})
+    seen = attest({"console.log": GLOO.format(3) + "step 4\n" + GLOO.format(0)})
     assert seen.waiting == (0, 3)
     assert seen.timeout_s == 8.0
     assert seen.incident
 
 
 def test_a_healthy_log_is_no_incident() -> None:
-    assert not testify({"console.log": "step 4/40 loss 0.1\ntraining finished\n"}).incident
+    assert not attest({"console.log": "step 4/40 loss 0.1\ntraining finished\n"}).incident
 
 
 def test_decisive_lines_count_by_newline_alone() -> None:

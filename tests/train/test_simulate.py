@@ -14,10 +14,13 @@ from typing import Any
 
 import pytest
 
+from fsdpclassify.reading import find
+from fsdpclassify.sources import collect
 from train.simulate import corpus
 from train.simulate.build import Incident, build, build_world, inventory, lines_for
 from train.simulate.combos import HELD_OUT
 from train.simulate.fitting import at_home
+from train.simulate.gloo.phrases import OFFLOAD, STRAGGLER, usable
 from train.simulate.lines import held_for
 from train.simulate.plan import MIX, SPLITS, Job, held_causes, jobs
 
@@ -42,7 +45,8 @@ def truths(folder: Path) -> list[tuple[Path, dict[str, object]]]:
 
 
 def text_of(incident: Path) -> str:
-    return "".join(path.read_bytes().decode("utf-8") for path in sorted((incident / "logs").iterdir()))
+    paths = sorted(path for path in (incident / "logs").rglob("*") if path.is_file())
+    return "".join(path.read_bytes().decode("utf-8") for path in paths)
 
 
 def test_every_split_has_every_label_it_should(work: list[Job]) -> None:
@@ -67,6 +71,13 @@ def test_bytes_depend_neither_on_workers_nor_on_the_hash_seed(tmp_path: Path, ou
 def test_seeds_differ(work: list[Job]) -> None:
     other = jobs(inventory(), 8, SCALE)
     assert build(work[0]).files != build(other[0]).files
+
+
+def test_a_quarter_are_whole_runs_and_the_reports_do_not_change_for_them(work: list[Job]) -> None:
+    whole = [job for job in jobs(inventory(), 7, 1.0) if job.split == "train"]
+    assert sum(job.kind == "run" for job in whole) == pytest.approx(len(whole) / 4, abs=1)
+    assert {job.split for job in work if job.kind == "run"} == {"train", "val", "test_seen"}
+    assert all("/run/" not in job.seed for job in work if job.kind == "report")
 
 
 def test_ids_are_neutral_and_unique(out: Path) -> None:
@@ -148,8 +159,8 @@ def test_every_cause_is_simulated_in_training() -> None:
     assert not missing
 
 
-def test_lengths_are_those_of_public_reports(out: Path) -> None:
-    lengths = [text_of(folder).count("\n") for folder, _ in truths(out)]
+def test_lengths_are_those_of_public_reports(work: list[Job]) -> None:
+    lengths = [body_of(build(job)).count("\n") for job in work if job.kind == "report"]
     assert 7 <= statistics.median(lengths) <= 25
     assert max(lengths) > 200
 
@@ -168,7 +179,7 @@ def test_a_timeout_ran_at_least_as_long_as_its_limit(out: Path) -> None:
     assert all(int(ran) >= int(limit) for limit, ran in pairs)
 
 
-def scenes(label: str, cause: str | None, count: int, size: str = "short") -> list[Incident]:
+def scenes(label: str, cause: str | None, count: int, size: str = "short", kind: str = "report") -> list[Incident]:
     return [
         build(
             Job(
@@ -179,6 +190,7 @@ def scenes(label: str, cause: str | None, count: int, size: str = "short") -> li
                 cause=cause,
                 size=size,
                 blind=False,
+                kind=kind,
             )
         )
         for i in range(count)
@@ -300,3 +312,110 @@ def test_few_labelled_incidents_say_nothing(work: list[Job]) -> None:
     ]
     silent = sum(job.blind for job in labelled)
     assert 0 < silent < 0.06 * len(labelled)
+
+
+def runs(label: str, cause: str | None, count: int) -> list[Incident]:
+    return scenes(label, cause, count, kind="run")
+
+
+_RAISED = re.compile(r"\[rank(\d+)\]: RuntimeError: \[\S+unbound_buffer")
+
+
+def streams(made: Incident, rank: int) -> str:
+    """What a rank of a one-node tree printed."""
+    return "".join(text for name, text in made.files.items() if f"attempt_0/{rank}/" in name)
+
+
+def trees(made: list[Incident]) -> list[Incident]:
+    return [one for one in made if any(re.match(r"(?:\w+/)?attempt_0/0/", name) for name in one.files)]
+
+
+def test_the_late_rank_of_a_run_never_raises() -> None:
+    seen = 0
+    for made in runs("straggler", "data_loading", 60) + runs("offload_latency", "nvme_swap", 60):
+        late = truth_of(made)["initiating_ranks"]
+        raised = {int(match[1]) for match in _RAISED.finditer(body_of(made))}
+        assert not raised & set(late or [])
+        seen += bool(late and raised)
+    assert seen > 30
+
+
+def test_a_late_rank_that_tells_says_so_last() -> None:
+    seen = 0
+    for made in trees(runs("straggler", "checkpoint_on_rank_0", 60)):
+        truth = truth_of(made)
+        if truth["determinable_from_log"] == "yes" and all("/0/" in line for line in truth["decisive_lines"]):
+            name, number = truth["decisive_lines"][-1].rsplit(":", 1)
+            assert int(number) == made.files[name].count("\n")
+            seen += 1
+    assert seen > 5
+
+
+def test_peers_of_a_dead_rank_lose_it_and_do_not_time_out() -> None:
+    for made in runs("rank_failure", "exception", 40) + runs("rank_failure", "segfault", 40):
+        assert "Timed out waiting" not in body_of(made)
+
+
+def test_a_signal_shows_in_the_report_of_the_agent() -> None:
+    for made in runs("rank_failure", "segfault", 40):
+        assert "exitcode  : -11" in body_of(made)
+        assert truth_of(made)["determinable_from_log"] == "yes"
+
+
+def test_the_heavy_rank_prints_the_greatest_numbers() -> None:
+    column = re.compile(r"\b(?:rows|tokens|seq_len|mem_mb) (\d+)$", re.M)
+    seen = 0
+    for made in trees(runs("uneven_sharding", "sequence_imbalance", 80)):
+        guilty = truth_of(made)["initiating_ranks"]
+        means = {
+            rank: statistics.mean(map(int, found))
+            for rank in range(8)
+            if (found := column.findall(streams(made, rank)))
+        }
+        if guilty and len(means) > 1:
+            assert max(means, key=lambda rank: means[rank]) in guilty
+            seen += 1
+    assert seen
+
+
+def test_the_sides_of_a_desync_stand_in_different_frames() -> None:
+    told = [one for one in runs("desync", "order_mismatch", 60) if truth_of(one)["determinable_from_log"] == "partly"]
+    assert told
+    for made in told:
+        for place in truth_of(made)["decisive_lines"]:
+            name, number = place.rsplit(":", 1)
+            assert "File " in made.files[name].split("\n")[int(number) - 1] or "rank" in made.files[name]
+
+
+def test_a_failing_link_leaves_nobody_late() -> None:
+    for made in runs("fabric_congestion", "low_bandwidth", 60):
+        truth = truth_of(made)
+        assert truth["initiating_ranks"] is None
+        every = any("/1/" in name for name in made.files) or "[default1]" in body_of(made)
+        if truth["waiting_ranks"] and truth["world_size"] and every:
+            assert len(truth["waiting_ranks"]) >= truth["world_size"] // 2
+
+
+def test_quiet_runs_show_no_wait() -> None:
+    for made in runs("no_timeout", None, 60):
+        assert "Timed out waiting" not in body_of(made)
+        assert "closed by peer" not in body_of(made)
+
+
+def test_validation_has_wordings_that_training_never_prints() -> None:
+    texts = tuple(text for phrases in (*STRAGGLER.values(), *OFFLOAD.values()) for text in phrases.begins)
+    assert 0 < len(set(texts) - set(usable(texts, True))) < len(texts) / 2
+    assert usable(texts, False) == list(texts)
+
+
+def test_the_package_finds_who_waits_in_a_run(tmp_path: Path) -> None:
+    right = total = 0
+    for made in runs("straggler", "data_loading", 12) + runs("desync", "data_dependent_branch", 12):
+        for name, text in made.files.items():
+            path = tmp_path / truth_of(made)["id"] / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        found = find(collect([tmp_path / truth_of(made)["id"]])).incidents
+        total += 1
+        right += len(found) == 1 and list(found[0].waiting) == (truth_of(made)["waiting_ranks"] or [])
+    assert right >= 0.85 * total

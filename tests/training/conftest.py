@@ -37,12 +37,12 @@ def _example(
     return Example(**values | changes)  # type: ignore[arg-type]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def make_example() -> Make:
     return _example
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def encode() -> Callable[[list[str]], NDArray[np.float32]]:
     """A stand-in for the encoder: a fixed vector for each text, whatever else is in the batch."""
 
@@ -53,7 +53,7 @@ def encode() -> Callable[[list[str]], NDArray[np.float32]]:
     return encode
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def encoded(make_example: Make, encode: Callable[[list[str]], NDArray[np.float32]]) -> list[Encoded]:
     """Six incidents of every label, whose decisive line names the label, and three undetermined ones."""
     from fsdpclassify.training.fit import encode_all

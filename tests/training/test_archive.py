@@ -41,6 +41,13 @@ def test_the_same_examples_give_the_same_bytes(make_example: Make) -> None:
     assert once() == once()
 
 
+def test_texts_are_stored_once_and_in_order(make_example: Make) -> None:
+    given = [make_example("a", "desync", tuple("qwertyuiop")), make_example("b", "desync", tuple("poiuasdf"))]
+    with np.load(io.BytesIO(pack(given, [1.0, 1.0])), allow_pickle=False) as store:
+        texts = store["texts"].tobytes().decode().split("\n")
+    assert texts == sorted(set("qwertyuiopasdf"))
+
+
 def test_facts_are_stored_to_half_a_255th_and_capped(make_example: Make) -> None:
     row = tuple(np.linspace(-1.0, 2.0, len(LINE_FACTS)).tolist())
     (found,), _ = unpack(pack([make_example("a", "desync", ("x",), facts=(row,))], [1.0]))

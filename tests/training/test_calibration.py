@@ -68,6 +68,10 @@ def test_naming_a_cause_for_anything_else_counts_as_wrong(name: str) -> None:
     assert _thresholds((0.95, 50, "a"), (0.7, 50, name))["balanced"]["a"] == pytest.approx(0.71)
 
 
+def test_other_is_never_a_right_conclusion() -> None:
+    assert _thresholds((0.9, 50, "other"), label=2)["balanced"]["other"] == pytest.approx(0.91)
+
+
 def test_a_label_that_is_never_right_is_never_trusted() -> None:
     assert _thresholds((0.97, 50, "b"))["balanced"]["a"] >= 0.97
 

@@ -52,10 +52,10 @@ def test_outputs_follow_the_order_of_the_labels_and_not_the_alphabet(
     head: FittedHead, folder: Path, encoded: list[Encoded]
 ) -> None:
     assert list(LABELS) != sorted(LABELS)
-    session = Head(folder)
+    exported = Head(folder)
     for item in encoded:
         if item.example.label in LABELS:
-            probabilities, evidence = session.run(item.vectors, item.facts, item.ledger)
+            probabilities, evidence = exported.run(item.vectors, item.facts, item.ledger)
             assert LABELS[int(probabilities.argmax())] == item.example.label
             assert LABELS[int(evidence[0].argmax())] == item.example.label
             assert probabilities.sum() == pytest.approx(1.0, abs=1e-5)
@@ -89,6 +89,20 @@ def test_inputs_and_outputs_are_those_of_the_contract(folder: Path) -> None:
     assert shapes(list(graph.output)) == {"probabilities": [len(LABELS)], "line_evidence": ["n", len(LABELS)]}
     assert tuple(v.name for v in graph.input) == INPUTS
     assert tuple(v.name for v in graph.output) == OUTPUTS
+
+
+def test_a_label_for_which_no_line_speaks_has_evidence_zero(
+    encoded: list[Encoded], make_example: Make, encode: Encode, tmp_path: Path
+) -> None:
+    silent = encode_all([make_example(f"s{i}", "silent", ("noise",), (False,)) for i in range(6)], encode)
+    items, labels = [*encoded, *silent], ("silent", *LABELS)
+    weights = [1.0] * len(items)
+    head = fit_incidents(fit_lines(items, weights, labels=labels), items, weights)
+    (tmp_path / HEAD_FILE).write_bytes(head_bytes(head, items[0].vectors.shape[1]))
+    assert parity(head, tmp_path, items) <= PARITY
+    _, evidence = Head(tmp_path).run(items[0].vectors, items[0].facts, items[0].ledger)
+    assert evidence[:, 0].tolist() == [0.0] * len(evidence)
+    assert evidence[0].argmax() == labels.index(items[0].example.label)
 
 
 def test_a_label_that_nothing_carries_is_refused_by_name(head: FittedHead) -> None:

@@ -18,7 +18,7 @@ WIDTH = len(MASKS) * CLASSES * 2 + LEDGER
 
 
 @pytest.fixture(scope="module")
-def session() -> onnxruntime.InferenceSession:
+def runner() -> onnxruntime.InferenceSession:
     graph, tensors = nodes("evidence", "facts", "ledger", "out", CLASSES)
     shapes = {"evidence": ["n", CLASSES], "facts": ["n", len(LINE_FACTS)], "ledger": [LEDGER]}
     inputs = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items()]
@@ -31,8 +31,8 @@ def session() -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
 
 
-def _graph(session: onnxruntime.InferenceSession, evidence: Array, facts: Array, ledger: Array) -> Array:
-    (out,) = session.run(["out"], {"evidence": evidence, "facts": facts, "ledger": ledger})
+def _graph(runner: onnxruntime.InferenceSession, evidence: Array, facts: Array, ledger: Array) -> Array:
+    (out,) = runner.run(["out"], {"evidence": evidence, "facts": facts, "ledger": ledger})
     row: Array = out[0]
     return row
 
@@ -48,16 +48,16 @@ def _windows(draw: st.DrawFn) -> tuple[Array, Array, Array]:
 
 
 @given(_windows())
-def test_numpy_and_the_graph_agree(session: onnxruntime.InferenceSession, window: tuple[Array, Array, Array]) -> None:
+def test_numpy_and_the_graph_agree(runner: onnxruntime.InferenceSession, window: tuple[Array, Array, Array]) -> None:
     expected = pool(*window)
     assert expected.shape == (WIDTH,)
-    assert np.abs(_graph(session, *window) - expected).max() <= 1e-5
+    assert np.abs(_graph(runner, *window) - expected).max() <= 1e-5
 
 
-def test_without_lines_only_the_ledger_is_left(session: onnxruntime.InferenceSession) -> None:
+def test_without_lines_only_the_ledger_is_left(runner: onnxruntime.InferenceSession) -> None:
     none = np.zeros((0, CLASSES), np.float32), np.zeros((0, len(LINE_FACTS)), np.float32)
     ledger = np.array([0.1, 0.2, 0.3, 0.4], np.float32)
-    for row in (pool(*none, ledger), _graph(session, *none, ledger)):
+    for row in (pool(*none, ledger), _graph(runner, *none, ledger)):
         assert row[:-LEDGER].tolist() == [0.0] * (WIDTH - LEDGER)
         assert row[-LEDGER:].tolist() == ledger.tolist()
 

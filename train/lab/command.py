@@ -7,12 +7,13 @@ import subprocess
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from train.lab.faults import load_faults
 from train.lab.launch import launch
 from train.lab.plan import Recording, plan
-from train.lab.store import NoIncidentError, describe, rendered, write
+from train.lab.store import NoIncidentError, describe, rendered, write, write_manifest
 
 
 def main(argv: list[str]) -> int:
@@ -22,6 +23,8 @@ def main(argv: list[str]) -> int:
     if options.list:
         print("\n".join(f"{r.id} {r.fault.split:<9} {r.fault.label:<18} {r.name}" for r in chosen))
         return 0
+    if options.again:
+        return _describe_again(chosen, options.out)
     end = time.monotonic() + 60 * options.minutes
     counts: Counter[str] = Counter()
     for recording in chosen:
@@ -38,13 +41,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--only", default="", help="parts of a recording's name, with commas between them")
     parser.add_argument("--jobs", type=int, default=1, choices=(1,), help="runs at a time; they share one network")
     parser.add_argument("--minutes", type=float, default=600, help="start no run after so many minutes")
+    parser.add_argument("--again", action="store_true", help="describe existing recordings anew from their logs")
     parser.add_argument("--list", action="store_true", help="print the plan and run nothing")
     parser.add_argument("--raw", type=Path, default=None, help="keep logs of runs that show no incident here")
     return parser
 
 
 def _record(recording: Recording, out: Path, raw: Path | None) -> str:
-    """Make one recording unless it exists; `there`, `made`, `failed` (no such incident) or `refused` (by the machine)."""
+    """Make one recording unless it exists: `there`, `made`, `failed` (no such incident), `refused` (by the kernel)."""
     folder = out / recording.fault.split / recording.id
     if folder.exists():
         return "there"
@@ -69,8 +73,20 @@ def _record(recording: Recording, out: Path, raw: Path | None) -> str:
     return "made"
 
 
-def _keep(files: object, folder: Path) -> None:
-    assert isinstance(files, dict)
+def _describe_again(recordings: Sequence[Recording], out: Path) -> int:
+    """Write `incident.json` anew for what is there, after a change of the table or of the reading."""
+    for recording in recordings:
+        folder = out / recording.fault.split / recording.id
+        if folder.exists():
+            logs = {
+                p.relative_to(folder / "logs").as_posix(): p.read_bytes().decode()
+                for p in sorted((folder / "logs").rglob("*.log"))
+            }
+            write_manifest(folder, describe(recording, logs))
+    return 0
+
+
+def _keep(files: Mapping[str, bytes], folder: Path) -> None:
     for name, content in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

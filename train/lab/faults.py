@@ -45,7 +45,6 @@ class Fault:
     sure_in: Mapping[str, str] = field(default_factory=dict)
     alt_label: str | None = None
     decisive: str = ""
-    hung: bool = False
     transcribe: bool = False
     limit_s: float = 100.0
     world: int = 4
@@ -69,7 +68,7 @@ def load_faults(path: Path = TABLE) -> tuple[Fault, ...]:
 
 
 def _fault(entry: Mapping[str, Any]) -> Fault:
-    values = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    values: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
     values.setdefault("initiating", values.get("ranks", ()))
     try:
         return Fault(**values)

@@ -80,13 +80,11 @@ def _surroundings(recording: Recording, work: Path, stack: ExitStack) -> dict[st
     outside = recording.fault.outside or ""
     if outside.startswith("net:") or outside.startswith("node:"):
         stack.enter_context(netns.two_nodes())
-        if outside == "net:block_start":
-            netns.trouble("block_start")
         if outside != "net:wrong_interface":
             return {"GLOO_SOCKET_IFNAME": netns.LINK}
         return {"GLOO_SOCKET_IFNAME": netns.STRAY}
     if outside == "cpu":
-        return {"RUN_CGROUP": str(stack.enter_context(limits.cpu_group(0.01)))}
+        return {"RUN_CGROUP": str(stack.enter_context(limits.cpu_group(0.002)))}
     if outside == "memory":
         return {"RUN_CGROUP": str(stack.enter_context(limits.memory_group(512 << 20)))}
     if outside == "disk":
@@ -100,7 +98,6 @@ def _start(recording: Recording, work: Path, env: Mapping[str, str]) -> list[sub
         return [_node(recording, work, env, number) for number in range(2)]
     command = _torchrun(recording, work / "logs" / "tree")
     if outside == "rendezvous":
-        command[1:1] = []
         options = ["--nnodes", "2", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
         options += ["--rdzv-endpoint", f"127.0.0.1:{PORT}", "--rdzv-conf", "join_timeout=12,timeout=12"]
     else:
@@ -149,21 +146,22 @@ def _await(recording: Recording, work: Path, nodes: Sequence[subprocess.Popen[by
 
 def _action(recording: Recording, nodes: Sequence[subprocess.Popen[bytes]]) -> Callable[[], None] | None:
     outside = recording.fault.outside or ""
-    if outside in ("net:block_start", "net:wrong_interface"):
+    if outside == "net:wrong_interface":
         return None
     if outside.startswith("net:"):
         return lambda: netns.trouble(outside.partition(":")[2])
     if outside == "node:kill":
-        return lambda: os.killpg(nodes[1].pid, signal.SIGKILL) or _kill_children(nodes[1].pid)
+        return lambda: _kill_node(nodes[1].pid)
     return None
 
 
-def _kill_children(session: int) -> None:
-    """End the workers that the killed launcher left: they are in sessions of their own."""
+def _kill_node(launcher: int) -> None:
+    """End the second node: its launcher, and its workers, which are in sessions of their own."""
+    os.killpg(launcher, signal.SIGKILL)
     for status in Path("/proc").glob("[0-9]*/environ"):
         try:
-            mine = f"GROUP_RANK=1\0".encode() in status.read_bytes()
-            if mine and b"RUN_PROFILE=" in status.read_bytes():
+            variables = status.read_bytes()
+            if b"\0GROUP_RANK=1\0" in variables and b"RUN_PROFILE=" in variables:
                 os.kill(int(status.parent.name), signal.SIGKILL)
         except (OSError, ProcessLookupError):
             continue

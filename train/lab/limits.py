@@ -13,7 +13,7 @@ _ROOT = Path("/sys/fs/cgroup")
 @contextmanager
 def cpu_group(share: float) -> Iterator[Path]:
     """A group that gets `share` of one processor. OSError where the kernel refuses."""
-    with _group("cpu", {"cpu.cfs_period_us": "100000", "cpu.cfs_quota_us": str(int(share * 100_000))}) as path:
+    with _group("cpu", {"cpu.cfs_period_us": "1000000", "cpu.cfs_quota_us": str(int(share * 1_000_000))}) as path:
         yield path
 
 

@@ -17,9 +17,9 @@ _NFT = "add table inet lab; add chain inet lab in {{ type filter hook input prio
 TROUBLES: Mapping[str, Sequence[Sequence[str]]] = {
     "rate": (("tc", "qdisc", "add", "dev", LINK, "root", "tbf", "rate", "6kbit", "burst", "2kb", "latency", "60s"),),
     "drop": (("nft", _NFT.format(rule=f'iifname "{LINK}" tcp dport != 29600 tcp sport != 29600 drop')),),
-    "reset": (("nft", _NFT.format(rule=f'iifname "{LINK}" meta l4proto tcp reject with tcp reset')),),
+    "reset": (("ss", "-K", "dst", ADDRESSES[0], "and", "dport", "!=", "29600", "and", "sport", "!=", "29600"),),
     "down": (("ip", "link", "set", LINK, "down"),),
-    "block_start": (("nft", _NFT.format(rule=f'iifname "{LINK}" tcp dport != 29600 tcp sport != 29600 drop')),),
+    "loss": (("nft", _NFT.format(rule=f'iifname "{LINK}" meta l4proto tcp numgen random mod 100 < 97 drop')),),
     "mtu": (("nft", _NFT.format(rule=f'iifname "{LINK}" meta length > 1000 drop')),),
 }
 

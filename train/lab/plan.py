@@ -56,9 +56,7 @@ def _recordings(fault: Fault, offset: int) -> list[Recording]:
         )
     if fault.transcribe:
         wrapper = fault.wrappers[offset % len(fault.wrappers)]
-        found.insert(
-            1, _recording(fault, wrapper=wrapper, script=scripts[0], layout="tree", seed=7, transcribed=True)
-        )
+        found.insert(1, _recording(fault, wrapper=wrapper, script=scripts[0], layout="tree", seed=7, transcribed=True))
     return found
 
 

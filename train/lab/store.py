@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Mapping
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ from train.lab.launch import Run
 from train.lab.plan import Recording
 from train.lab.scrub import Scrubber
 from train.lab.transcribe import transcribe
-from train.lab.witness import Testimony, decisive_lines, testify
+from train.lab.witness import Shown, attest, decisive_lines
 
 #: Larger than any recording should be; a runaway writer would fill the data folder.
 _LARGEST = 400_000
@@ -33,13 +34,13 @@ def rendered(recording: Recording, run: Run, work: Path) -> dict[str, str]:
             raise NoIncidentError(f"{name} still holds {leaks}")
         files[name] = text[-_LARGEST:]
     if recording.transcribed:
-        return transcribe(files, run.facts, testify(files).waiting)
+        return transcribe(files, run.facts, attest(files).waiting)
     return files
 
 
 def describe(recording: Recording, files: Mapping[str, str]) -> dict[str, Any]:
     """The content of `incident.json`. NoIncidentError where the log contradicts the label."""
-    seen = testify(files)
+    seen = attest(files)
     fault = recording.fault
     label = fault.label
     if seen.incident == (label == "no_timeout"):
@@ -53,7 +54,7 @@ def describe(recording: Recording, files: Mapping[str, str]) -> dict[str, Any]:
         "cause_id": fault.cause_id if label == fault.label else None,
         "cause": fault.cause,
         "basis": "injected",
-        "initiating_ranks": [] if label == "no_timeout" else list(_initiating(recording, seen, files)),
+        "initiating_ranks": [] if label == "no_timeout" else list(_initiating(recording, seen)),
         "waiting_ranks": list(seen.waiting),
         "world_size": _world(recording, files),
         "nodes": 2 if (fault.outside or "").startswith(("net:", "node:")) else 1,
@@ -61,7 +62,7 @@ def describe(recording: Recording, files: Mapping[str, str]) -> dict[str, Any]:
         "launcher": "torchrun",
         "torch": _torch_version(),
         "timeout_s": seen.timeout_s,
-        "determinable_from_log": _sure(recording, label),
+        "determinable_from_log": _sure(recording, label, seen),
         "alt_label": fault.alt_label,
         "decisive_lines": decisive_lines(files, fault.decisive),
         "transcribed": True if recording.transcribed else None,
@@ -78,28 +79,34 @@ def write(recording: Recording, incident: Mapping[str, Any], files: Mapping[str,
         path = fresh / "logs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(text.encode())
-    (fresh / "incident.json").write_text(json.dumps(incident, indent=1, ensure_ascii=False) + "\n")
+    write_manifest(fresh, incident)
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
 
 
-def _initiating(recording: Recording, seen: Testimony, files: Mapping[str, str]) -> tuple[int, ...]:
+def write_manifest(folder: Path, incident: Mapping[str, Any]) -> None:
+    """Write `incident.json` alone."""
+    (folder / "incident.json").write_text(json.dumps(incident, indent=1, ensure_ascii=False) + "\n")
+
+
+def _initiating(recording: Recording, seen: Shown) -> tuple[int, ...]:
     """The injected ranks as far as the log shows or implies them: named, or the only ones that are silent."""
     wanted = recording.fault.initiating
-    if not wanted or recording.layout == "filtered" and wanted != (0,):
+    if not wanted or (recording.layout == "filtered" and wanted != (0,)):
         return ()
     world = recording.fault.world
     silent = tuple(r for r in range(world) if r not in seen.raised and r not in seen.waiting)
-    if silent == wanted or recording.fault.label == "rank_failure":
+    if silent == wanted or seen.reducer == wanted or recording.fault.label == "rank_failure":
         return wanted
     # Everybody raised: only a voice that names its ranks, or an error of another kind, tells them apart.
-    return wanted if _sure(recording, recording.fault.label) == "yes" else ()
+    named = recording.fault.sure_in.get(recording.script, recording.fault.sure)
+    return wanted if named == "yes" else ()
 
 
-def _sure(recording: Recording, label: str) -> str:
+def _sure(recording: Recording, label: str, seen: Shown) -> str:
     fault = recording.fault
     sure = fault.sure_in.get(recording.script, fault.sure)
-    if label == "no_timeout":
+    if label == "no_timeout" or (label == "desync" and seen.checked):
         return "yes"
     hidden = recording.layout == "filtered" and fault.ranks not in ((), (0,))
     return "no" if hidden else sure
@@ -112,7 +119,8 @@ def _world(recording: Recording, files: Mapping[str, str]) -> int | None:
     return size if any(s in text for s in shown) else None
 
 
-def _torch_version() -> str:
-    from importlib.metadata import version
-
-    return version("torch").partition("+")[0]
+def _torch_version() -> str | None:
+    try:
+        return version("torch").partition("+")[0]
+    except PackageNotFoundError:
+        return None

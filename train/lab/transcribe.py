@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 _OPS = {
@@ -69,7 +69,7 @@ def _watchdog(rank: int, facts: Facts | None) -> list[str]:
     ]
 
 
-def _head(rank: int, when: float) -> Any:
+def _head(rank: int, when: float) -> Callable[[int], str]:
     """A maker of c10 heads at one moment: `head(line)`."""
     at = time.localtime(when)
     stamp = f"{at.tm_mon}{at.tm_mday:02d} {at.tm_hour:02d}:{at.tm_min:02d}:{at.tm_sec:02d}"

@@ -6,44 +6,92 @@ Only the rendered text is read, so that nothing enters `incident.json` that the 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 _LOST = (
     r"Timed out waiting \d+ms for (?:recv|send)|Connection closed by peer|Connection reset by peer|Broken pipe"
     r"|Application timeout caused pair closure|Read timeout|Write timeout|No route to host|Connection timed out"
+    r"|Software caused connection abort|connect: Network is unreachable"
 )
-_START = r"connectFullMesh failed|Connect timeout|[Ww]ait timeout after|Socket Timeout|RendezvousTimeout|timed out after"
+_START = (
+    r"connectFullMesh failed|Connect timeout|[Ww]ait timeout after|Socket Timeout|RendezvousTimeout|timed out after"
+)
 _OTHER = (
     r"failed to pass monitoredBarrier|timed out in monitoredBarrier|Detected mismatch between collectives"
     r"|data size doesn't match|op\.preamble\.length|Watchdog caught collective|Expected to have finished reduction"
 )
 _INCIDENT = re.compile(f"{_LOST}|{_START}|{_OTHER}|clients joined")
 _WAITING = re.compile(rf"\[rank(\d+)\]:.*(?:{_LOST}|{_START}|Watchdog caught collective)")
-_MONITORED = re.compile(r"\[Rank \d+\]: Rank (\d+) failed to pass monitoredBarrier")
+#: A rank that a check of its own collective threw out: it was in there with the others.
+_THROWN = re.compile(
+    r"\[rank(\d+)\]:.*Detected mismatch between collectives|\[(?:rank|default)(\d+)\]: *what\(\):.*preamble"
+)
+_IN_TREE = re.compile(r"^attempt_\d+/(\d+)/stderr\.log$")
+_UNCONNECTED = re.compile(r"\[default(\d+)\]:.*(?:connectFullMesh failed|connect: Network is unreachable)")
+_SAID = re.compile(r"\[default(\d+)\]:.*\[rank (\d+)\]")
+#: Errors by which a log says that the ranks' sequences of collectives differ.
+_CHECKED = re.compile(r"Detected mismatch between collectives|Expected to have finished reduction|preamble\.length")
+_REDUCER = re.compile(r"\[rank(\d+)\]:.*Expected to have finished reduction")
 _TIMEOUT = re.compile(r"Timed out waiting (\d+)ms|Timeout\(ms\)=(\d+)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Testimony:
-    """`waiting`: ranks shown waiting or losing a peer; `timeout_s`: the limit that ran out, if printed."""
+class Shown:
+    """`waiting`: ranks shown waiting, losing a peer or thrown out of a collective; `timeout_s`: the limit that ran out.
+
+    `raised`: ranks with a traceback. `checked`: a check of the ranks' collectives speaks. `reducer`: ranks that
+    DDP accuses of a step without all its gradients.
+    """
 
     incident: bool
     waiting: tuple[int, ...]
     timeout_s: float | None
     raised: tuple[int, ...]
+    checked: bool
+    reducer: tuple[int, ...]
 
 
-def testify(files: Mapping[str, str]) -> Testimony:
+def attest(files: Mapping[str, str]) -> Shown:
     """Read all log files of one recording (path -> text)."""
     text = "\n".join(files.values())
     match = _TIMEOUT.search(text)
-    return Testimony(
+    return Shown(
         incident=_INCIDENT.search(text) is not None,
-        waiting=tuple(sorted({int(m[1]) for m in _WAITING.finditer(text)})),
+        waiting=tuple(sorted({int(m[1]) for m in _WAITING.finditer(text)} | _thrown(files) | _unconnected(files))),
         timeout_s=int(match[1] or match[2]) / 1000 if match else None,
-        raised=tuple(sorted({int(r) for r in re.findall(r"\[rank(\d+)\]: Traceback", text)})),
+        raised=_ranks(re.findall(r"\[rank(\d+)\]: Traceback", text)),
+        checked=_CHECKED.search(text) is not None,
+        reducer=_ranks(_REDUCER.findall(text)),
     )
+
+
+def _ranks(found: Iterable[str]) -> tuple[int, ...]:
+    return tuple(sorted({int(r) for r in found}))
+
+
+def _thrown(files: Mapping[str, str]) -> set[int]:
+    found = {int(m[1] or m[2]) for text in files.values() for m in _THROWN.finditer(text)}
+    for name, text in files.items():
+        # The message of a C++ abort has no prefix of its own; in a folder of one node the path names the rank.
+        if (tree := _IN_TREE.match(name)) and re.search(r"what\(\):.*preamble", text):
+            found.add(int(tree[1]))
+    return found
+
+
+def _unconnected(files: Mapping[str, str]) -> set[int]:
+    """Ranks that never got their group. They have no rank in front yet: the launcher's number must stand for it.
+
+    That number is local: on two nodes it counts only where the same file shows which rank it is.
+    """
+    found: set[int] = set()
+    for name, text in files.items():
+        alone = not name.startswith("node")
+        shown = {local: rank for local, rank in _SAID.findall(text)}
+        for local in _UNCONNECTED.findall(text):
+            if alone or local in shown:
+                found.add(int(shown.get(local, local)))
+    return found
 
 
 def decisive_lines(files: Mapping[str, str], pattern: str, limit: int = 3) -> list[str]:

@@ -12,6 +12,7 @@ from random import Random
 
 from train.inventory import Inventory, load
 from train.simulate import desync, fabric, failed, late, layout, others, quiet, reporter, tracebacks
+from train.simulate.gloo import make
 from train.simulate.layout import Shown
 from train.simulate.lines import Lines
 from train.simulate.plan import MIX, Job, line_rules
@@ -55,6 +56,8 @@ def lines_for(split: str) -> Lines:
 
 def build(job: Job) -> Incident:
     """Make one incident; the same job gives the same bytes."""
+    if job.kind == "run":
+        return _run(job)
     rng = Random(job.seed)
     world = build_world(rng, job)
     story = Story(label=job.label, cause=job.cause)
@@ -68,6 +71,12 @@ def build(job: Job) -> Incident:
     files = layout.lay_out(_before(rng, world, story, kept), world, rng, dialect)
     files, newline = reporter.damage(files, rng)
     return _written(job, scene, kept, files, newline)
+
+
+def _run(job: Job) -> Incident:
+    """The whole log of a small run."""
+    made = make.make(job.seed, job.label, job.cause, lines_for(job.split), train=job.split == "train", blind=job.blind)
+    return _incident(job, made.truth, made.files)
 
 
 #: Faults inside one machine; every other transport fault needs two.
@@ -158,14 +167,14 @@ def _before(rng: Random, world: World, story: Story, kept: list[Record]) -> list
 
 
 def _written(job: Job, scene: Scene, kept: list[Record], files: dict[str, list[Shown]], newline: str) -> Incident:
-    name = "i" + hashlib.sha256(job.seed.encode()).hexdigest()[:12]
     texts = {file: newline.join(shown.text for shown in lines) + newline for file, lines in sorted(files.items())}
-    truth = _truth(job, scene, kept, files, "".join(texts.values()))
-    return Incident(
-        id=name,
-        truth=json.dumps({"schema_version": 1, "id": name, **truth}, indent=1, ensure_ascii=False) + "\n",
-        files=texts,
-    )
+    return _incident(job, _truth(job, scene, kept, files, "".join(texts.values())), texts)
+
+
+def _incident(job: Job, truth: dict[str, object], texts: dict[str, str]) -> Incident:
+    name = "i" + hashlib.sha256(job.seed.encode()).hexdigest()[:12]
+    content = json.dumps({"schema_version": 1, "id": name, **truth}, indent=1, ensure_ascii=False)
+    return Incident(id=name, truth=content + "\n", files=texts)
 
 
 def _truth(job: Job, scene: Scene, kept: list[Record], files: dict[str, list[Shown]], text: str) -> dict[str, object]:

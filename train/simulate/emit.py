@@ -28,6 +28,7 @@ def write(job: Job, out: Path) -> tuple[str, str, str]:
         *((f"logs/{name}", text) for name, text in sorted(incident.files.items())),
     ]:
         data = text.encode("utf-8", "replace")
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(data)
         digest.update(f"{name}\n{len(data)}\n".encode() + data)
     return job.split, incident.id, digest.hexdigest()

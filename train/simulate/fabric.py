@@ -63,7 +63,8 @@ def act(scene: Scene, cause: str) -> None:
     rng, world, story = scene.rng, scene.world, scene.story
     onset = world.start
     early = any(word in cause for word in _INIT) and rng.random() < 0.75
-    scene.begin(onset, started=not early)
+    quiet = cause in _VERBS and rng.random() < 0.5
+    scene.begin(onset, started=not early and not quiet)
     if (early or cause in _VERBS) and rng.random() < 0.4:
         shown = tuple(range(min(world.size, rng.choice((1, 1, 2, 4)))))
         nccl.bringup(story, world, rng, onset - 8, shown, complete=rng.random() < 0.4, role="context")
@@ -181,7 +182,7 @@ def _consequence(scene: Scene, ranks: tuple[int, ...], at: float, kind: str, tex
                     prefix="c10",
                 )
             )
-    elif draw < 0.85:
+    elif draw < 0.7:
         nccl.raised(story, world, rng, ranks[0], at, kind, text, "ALLREDUCE")
 
 
@@ -252,7 +253,7 @@ def _socket(scene: Scene, cause: str, onset: float, early: bool) -> None:
             )
         )
     story.waiting, story.detection = (), at
-    if rng.random() < 0.85:
+    if rng.random() < 0.55:
         nccl.raised(
             story,
             world,

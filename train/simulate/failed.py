@@ -203,7 +203,7 @@ def _survivors(scene: Scene, dead: tuple[int, ...], death: float, code: int) -> 
             Record(
                 time=r.time,
                 lines=r.lines,
-                role="evidence" if rng.random() < 0.6 else "launch",
+                role="evidence" if rng.random() < 0.25 else "launch",
                 node=r.node,
                 channel=r.channel,
                 strength=1,

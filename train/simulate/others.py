@@ -169,8 +169,8 @@ def act_unknown(scene: Scene) -> None:
         lambda rank: call,
         onset,
         kinds={
-            "watchdog": 84.0,
-            "gloo": 3.0,
+            "watchdog": 95.0,
+            "gloo": 2.0,
             "store": 3.0 if early else 0.0,
             "blocking": 4.0,
             "aborted": 3.0,

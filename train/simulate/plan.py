@@ -86,10 +86,18 @@ COMMON: dict[str, int] = {
     "gil_deadlock": 2,
 }
 
+#: Splits that also hold whole runs, and how many for each report: a quarter of all. The splits of unseen
+#: lines, dialects and causes stay what their names say.
+WITH_RUNS = ("train", "val", "test_seen")
+RUNS = 1 / 3
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One incident to make. `seed` fixes it; `blind` keeps every decisive line out."""
+    """One incident to make. `seed` fixes it; `blind` keeps every decisive line out.
+
+    `kind` is `report`, what a person pastes, or `run`, the whole log of a small run with gloo.
+    """
 
     split: str
     index: int
@@ -98,6 +106,7 @@ class Job:
     cause: str | None
     size: str
     blind: bool
+    kind: str = "report"
 
 
 def line_rules(split: str) -> tuple[str, bool]:
@@ -142,11 +151,16 @@ def jobs(inventory: Inventory, seed: int, scale: float) -> list[Job]:
     for split, size in SPLITS.items():
         count = max(9, round(size * scale))
         found += _split_jobs(inventory, seed, split, count, held)
+        if split in WITH_RUNS:
+            found += _split_jobs(inventory, seed, split, max(9, round(count * RUNS)), held, kind="run")
     return found
 
 
-def _split_jobs(inventory: Inventory, seed: int, split: str, count: int, held: dict[str, tuple[str, ...]]) -> list[Job]:
-    rng = Random(f"{seed}/{split}/plan")
+def _split_jobs(
+    inventory: Inventory, seed: int, split: str, count: int, held: dict[str, tuple[str, ...]], kind: str = "report"
+) -> list[Job]:
+    path = split if kind == "report" else f"{split}/{kind}"
+    rng = Random(f"{seed}/{path}/plan")
     unseen = split == "test_unseen_cause"
     names = [label for label in MIX if label not in {"undetermined", "no_timeout"}] if unseen else list(MIX)
     name, strict = line_rules(split)
@@ -165,11 +179,12 @@ def _split_jobs(inventory: Inventory, seed: int, split: str, count: int, held: d
             Job(
                 split=split,
                 index=index,
-                seed=f"{seed}/{split}/{index}",
+                seed=f"{seed}/{path}/{index}",
                 label=label,
                 cause=cause,
                 size=size,
                 blind=blind,
+                kind=kind,
             )
         )
     return found

@@ -25,6 +25,8 @@ def keep(story: Story, world: World, rng: Random, size: str) -> list[Record]:
     if block and len(chosen) > 2:
         chosen = set(rng.sample(sorted(chosen), rng.choice((1, 1, 2))))
     shares = _BLOCK if block else _KEEP
+    if story.label == "undetermined":
+        shares = {**shares, "status": 0.85}
     flags = {role: rng.random() < (share if size == "short" else 0.85) for role, share in shares.items()}
     chat = (
         rng.choice((0, 0, 0, 0, 1, 1, 2, 3, 5, 10))
@@ -50,7 +52,7 @@ def _trim(records: list[Record], rng: Random, size: str, *, wide: bool) -> list[
     kept = [_abridged(record, rng) if short or rng.random() < 0.5 else record for record in records]
     firm = _firm(kept)
     tables = [record for record in kept if record.role == "launch" and len(record.lines) > 6]
-    if tables and rng.random() < 0.6:
+    if tables and rng.random() < 0.28:
         # Who pastes the launcher's table pastes it whole, after what seemed to matter.
         firm.add(id(tables[0]))
         target += len(tables[0].lines)

@@ -212,7 +212,7 @@ class Scene:
             return
         delay = 62 if self.world.torch.rank >= 7 and self.rng.random() < 0.7 else 2
         teardown.end(self.story, self.world, self.rng, self.story.detection + delay, codes)
-        if self.rng.random() < (0.2 if self.story.label == "undetermined" else 0.1):
+        if self.rng.random() < (0.14 if self.story.label == "undetermined" else 0.07):
             ambient.broken_by_it(self)
         if self.rng.random() < 0.25:
             self._ambient("collateral", self.story.detection + 2, self.story.detection + 40)

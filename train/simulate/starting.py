@@ -59,7 +59,7 @@ def startup(story: Story, world: World, rng: Random, time: float) -> None:
         )
     )
     if form:
-        for rank in range(min(world.size, 16)):
+        for rank in range(min(world.size, rng.choice((1, 1, 4, 16)))):
             text = form.format(
                 r=rank, w=world.size, l=world.local(rank), h=world.hosts[world.node_of(rank)], m=rank + 1
             )

@@ -54,7 +54,8 @@ def _table_row(world: World, index: int, rank: int, code: int, time: float) -> l
     ]
 
 
-def _table(world: World, codes: dict[int, int], time: float) -> list[str]:
+def table(world: World, codes: dict[int, int], time: float) -> list[str]:
+    """The agent's table of failures; the first entry of `codes` is the root cause."""
     ordered = list(codes.items())
     bar = "=" * 60
     rows = [
@@ -77,7 +78,8 @@ def _table(world: World, codes: dict[int, int], time: float) -> list[str]:
     ]
 
 
-def _agent_trace(world: World, rng: Random) -> list[str]:
+def agent_trace(world: World, rng: Random) -> list[str]:
+    """The traceback of the agent itself, down to where it raises."""
     tool = world.site.split("/lib/")[0] + "/bin/" + ("accelerate" if world.launcher == "accelerate" else "torchrun")
     return [
         "Traceback (most recent call last):",
@@ -114,7 +116,7 @@ def elastic(story: Story, world: World, rng: Random, node: int, time: float, cod
     shown = {**codes, **dict.fromkeys(others[:3], -15)} if rng.random() < 0.3 else codes
     if sent:
         story.add(Record(time=time, lines=tuple(sent), role="launch", node=node, channel="launcher"))
-    rest = [failed, *_agent_trace(world, rng), *_table(world, shown, time)]
+    rest = [failed, *agent_trace(world, rng), *table(world, shown, time)]
     story.add(Record(time=time + 2.5, lines=tuple(rest), role="launch", node=node, channel="launcher"))
 
 

@@ -280,4 +280,4 @@ def crash(world: World, rng: Random, final: str) -> tuple[str, ...]:
             ),
         ),
     )
-    return render(world, rng, frames + list(deeper[: rng.randrange(1, 4)]), final)
+    return render(world, rng, frames + list(deeper[: rng.choice((1, 1, 1, 2, 3))]), final)

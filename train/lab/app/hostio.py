@@ -67,7 +67,7 @@ class Host:
 
 def resume_later(seconds: float) -> None:
     """Stop this process; something outside wakes it after `seconds`."""
-    subprocess.Popen(["sh", "-c", f"sleep {seconds}; kill -CONT {os.getpid()}"], stdout=subprocess.DEVNULL)
+    subprocess.Popen(["sh", "-c", f"sleep {seconds}; kill -CONT {os.getpid()}"], start_new_session=True)
     os.kill(os.getpid(), signal.SIGSTOP)
 
 

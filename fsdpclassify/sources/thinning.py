@@ -1,0 +1,93 @@
+"""Which lines of a kept region are made: repetitions of what a printer said many times are left out.
+
+Two kinds of places are thinned. Samples spread over a text are there for step times and for what is
+rare. Far before a detection the last lines of each printer count; of what lies behind those, steps and
+a few of each kind. Lines whose printer cannot be told are never left out there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fsdpclassify.sources.limits import Limits
+from fsdpclassify.sources.reach import PRINTERS
+
+_STEP = re.compile(rb"[Ss]tep|STEP|[Ii]ter|%\|")
+_DIGITS = b"0123456789"
+_TRIED_BYTES = 64 * 1024
+#: Of a kind of line that is no step, so many are made from all samples together.
+_OF_A_KIND = 16
+
+Zone = tuple[int, int]
+
+
+@dataclass(slots=True, kw_only=True)
+class Thinner:
+    """Thins the lines of one text; `zones` are the stretches (offsets) that end at a detection."""
+
+    limits: Limits
+    zones: Sequence[Zone] = ()
+    _kinds: Counter[bytes] = field(default_factory=Counter)
+    _printer: re.Pattern[bytes] | None = None
+
+    def sample(self, lines: Sequence[bytes]) -> list[int]:
+        """Which lines of a sample are made: some steps of each printer, and the first ones of each other kind."""
+        printer = self._named_by(lines)
+        steps: Counter[bytes] = Counter()
+        return [index for index, line in enumerate(lines) if self._samples(line, printer, steps)]
+
+    def _samples(self, line: bytes, printer: re.Pattern[bytes] | None, steps: Counter[bytes]) -> bool:
+        if _STEP.search(line) is None:
+            counts, key, most = self._kinds, line.translate(None, _DIGITS), _OF_A_KIND
+        elif printer is None or (match := printer.search(line)) is None:
+            return True
+        else:
+            counts, key, most = steps, match.group(), self.limits.sample_steps
+        counts[key] += 1
+        return counts[key] <= most
+
+    def zone_in(self, start: int, end: int) -> Zone | None:
+        """The part of the text from offset `start` to `end` that is thinned, if any."""
+        for low, high in self.zones:
+            if max(low, start) < min(high, end):
+                return max(low, start), min(high, end)
+        return None
+
+    def before(self, lines: Sequence[bytes]) -> list[int]:
+        """Which of the `lines` that end at a detection are made."""
+        printer = self._named_by(lines)
+        if printer is None:
+            return list(range(len(lines)))
+        said: Counter[bytes] = Counter()
+        kinds: Counter[tuple[bytes, bytes]] = Counter()
+        kept: list[int] = []
+        for index in range(len(lines) - 1, -1, -1):
+            match = printer.search(lines[index])
+            if match is not None and not self._wanted(match.group(), lines[index], said, kinds):
+                continue
+            kept.append(index)
+        return kept[::-1]
+
+    def _named_by(self, lines: Sequence[bytes]) -> re.Pattern[bytes] | None:
+        """What the text's lines name their printer by; one answer holds for all of a text."""
+        self._printer = self._printer or _printer(lines)
+        return self._printer
+
+    def _wanted(self, who: bytes, line: bytes, said: Counter[bytes], kinds: Counter[tuple[bytes, bytes]]) -> bool:
+        said[who] += 1
+        if said[who] <= self.limits.last_lines:
+            return True
+        is_step = _STEP.search(line) is not None
+        key = (who, b"" if is_step else line.translate(None, _DIGITS))
+        kinds[key] += 1
+        return kinds[key] <= (self.limits.steps_each if is_step else self.limits.repeats_each)
+
+
+def _printer(lines: Sequence[bytes]) -> re.Pattern[bytes] | None:
+    """What most of the last lines name their printer by; None if most name none."""
+    tried = b"\n".join(lines[-_TRIED_BYTES // 128 :])
+    best = max(PRINTERS, key=lambda each: sum(1 for _ in each.finditer(tried)))
+    return best if 2 * sum(1 for _ in best.finditer(tried)) >= tried.count(b"\n") + 1 else None

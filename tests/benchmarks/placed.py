@@ -1,0 +1,134 @@
+"""Shows that a large input loses no evidence: every incident among megabytes of healthy lines.
+
+    python tests/benchmarks/placed.py data/incidents [--megabytes 9] [--only inc-003 ...]
+
+Each incident is read three times with healthy lines around its largest file (in front of it, behind
+it, on both sides) as a large input, and alone. Both must show the same incident: its detection line,
+the waiting and the failed ranks. Where these or the verdict differ, the surrounded text is read line
+by line too, which tells what the healthy lines changed from what was lost by not making all lines.
+Prints what differs and a summary; exits 1 if an incident or a rank was lost.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from unittest.mock import patch
+
+from fsdpclassify import sources
+from fsdpclassify.classifier import Classifier
+from fsdpclassify.diagnosis import diagnose
+from fsdpclassify.reading import find
+from fsdpclassify.sources.limits import Limits
+
+#: Nothing that a rank, a clock or a kind of job could be read from: the incident must mean the same.
+_HEALTHY = (
+    "INFO data: shard-{a:05d}.tar opened, {b} workers, prefetch 4",
+    "INFO memory: allocated {b}.{a:05d} GiB reserved 61.40 GiB",
+    "DEBUG cache: entry {a} kept, {b} left",
+    "INFO shuffle: buffer holds {a} samples",
+)
+_WHOLE = Limits(whole_bytes=1 << 40, whole_lines=1 << 40)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What must not depend on where an incident lies (`core`), and what should not (`answer`)."""
+
+    core: tuple[tuple[str, tuple[int, ...], tuple[int, ...]], ...]
+    answer: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+def main() -> None:
+    """Read the arguments, compare every incident at every place, print a summary."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("incidents", type=Path)
+    parser.add_argument("--megabytes", type=float, default=9.0)
+    parser.add_argument("--only", nargs="*")
+    args = parser.parse_args()
+    classifier, filler = Classifier.load(), healthy(int(args.megabytes * 1e6))
+    counts: Counter[str] = Counter()
+    for folder in sorted(args.incidents.iterdir()):
+        if (folder / "logs").is_dir() and (not args.only or folder.name in args.only):
+            for place in ("front", "behind", "middle"):
+                compare(classifier, folder, place, filler, counts)
+    print(dict(sorted(counts.items())))
+    sys.exit(1 if counts["lost"] else 0)
+
+
+def healthy(size: int) -> bytes:
+    """About `size` bytes of healthy lines."""
+    rng = random.Random(0)
+    block = b"".join(
+        rng.choice(_HEALTHY).format(a=rng.randrange(100_000), b=rng.randrange(64)).encode() + b"\n"
+        for _ in range(20_000)
+    )
+    return block * (1 + size // len(block))
+
+
+def compare(classifier: Classifier, folder: Path, place: str, filler: bytes, counts: Counter[str]) -> None:
+    """Read one incident at one place and print what differs."""
+    with tempfile.TemporaryDirectory() as scratch:
+        logs = Path(scratch) / "logs"
+        shutil.copytree(folder / "logs", logs)
+        alone = found(classifier, logs)
+        file = max((path for path in logs.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+        file.write_bytes(surrounded(file.read_bytes(), place, filler))
+        large = found(classifier, logs)
+        counts["compared"] += 1
+        counts["evidence differs from alone"] += large.answer != alone.answer
+        if large.core == alone.core and verdicts(large) == verdicts(alone):
+            return  # reading line by line takes long, and would answer a question that does not arise
+        with patch("fsdpclassify.reading.read", read_whole):
+            whole = found(classifier, logs)
+    for name, ok, one, other in (
+        ("lost", large.core == alone.core or large.core == whole.core, large.core, alone.core),
+        ("core differs from alone", large.core == alone.core, large.core, alone.core),
+        ("verdict differs from line by line", verdicts(large) == verdicts(whole), large.answer, whole.answer),
+        ("evidence differs from line by line", large.answer == whole.answer, large.answer, whole.answer),
+        ("verdict differs from alone", verdicts(large) == verdicts(alone), verdicts(large), verdicts(alone)),
+    ):
+        if not ok:
+            counts[name] += 1
+            print(f"{folder.name} {place}: {name}\n    {str(one)[:300]}\n    {str(other)[:300]}")
+
+
+def surrounded(data: bytes, place: str, filler: bytes) -> bytes:
+    """`data` with healthy lines in front, behind, or half of them on either side."""
+    data += b"" if data.endswith(b"\n") else b"\n"
+    half = filler[: filler.find(b"\n", len(filler) // 2) + 1]
+    return {"front": filler + data, "behind": data + filler, "middle": half + data + half}[place]
+
+
+def read_whole(*args: object) -> sources.Reading:
+    """`sources.read` for inputs of any size, line by line."""
+    return sources.read(*args, limits=_WHOLE)  # type: ignore[arg-type]
+
+
+def found(classifier: Classifier, logs: Path) -> Found:
+    """The incidents of a folder, and what is said of them."""
+    findings = find(sources.collect([logs]))
+    paths = [row.path for row in findings.inputs]
+    answers = [
+        diagnose(classifier._model, each, findings.kinds, paths, mode="balanced", mask=str)
+        for each in findings.incidents
+    ]
+    return Found(
+        core=tuple((each.detection.line.text, each.waiting, each.failed) for each in findings.incidents),
+        answer=tuple((each.verdict, tuple(line.text for line in each.evidence[:3])) for each in answers),
+    )
+
+
+def verdicts(what: Found) -> tuple[str, ...]:
+    """The verdicts alone."""
+    return tuple(verdict for verdict, _ in what.answer)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""The last line of a traceback that gloo ends: a wait that ran out, a peer that is gone, a size that differs."""
+
+from __future__ import annotations
+
+from random import Random
+
+from train.simulate.world import World
+
+_ROOTS = (
+    "/pytorch/third_party/gloo/gloo",
+    "/__w/pytorch/pytorch/third_party/gloo/gloo",
+    "../third_party/gloo/gloo",
+    "/opt/conda/conda-bld/pytorch/work/third_party/gloo/gloo",
+)
+_TAIL = (
+    ". This is typically caused by a remote worker crashing. Check the logs of the remote worker before "
+    "reporting an error. GLHF! 🏖️"
+)
+
+
+def root_of(world: World) -> str:
+    """Where gloo was built; one place for all ranks of a run."""
+    return _ROOTS[int(world.start) % len(_ROOTS)]
+
+
+def timed_out(world: World, rng: Random, way: str | None = None) -> str:
+    """A wait that ran out; `way` is recv or send."""
+    way = way or rng.choice(("recv", "recv", "send"))
+    line = (129 if way == "send" else 78) if world.torch.rank >= 8 else (137 if way == "send" else 81)
+    return (
+        f"RuntimeError: [{root_of(world)}/transport/tcp/unbound_buffer.cc:{line}] Timed out waiting "
+        f"{world.timeout_s * 1000}ms for {way} operation to complete"
+    )
+
+
+def lost(world: World, rng: Random, peer: int, kind: str = "") -> str:
+    """The connection to `peer` is gone: closed, reset or (fabric) timed out."""
+    where = f"[{world.ips[world.node_of(peer)]}]:{rng.randrange(1100, 65000)}"
+    line = rng.choice((525, 534, 547, 553, 575, 598))
+    if not kind:
+        kind = "closed" if rng.random() < 0.8 else "reset"
+    text = {
+        "closed": f"Connection closed by peer {where}{_TAIL if world.torch.rank >= 10 else ''}",
+        "reset": f"Read error {where}: Connection reset by peer",
+        "timeout": f"Read error {where}: Connection timed out",
+    }[kind]
+    return f"RuntimeError: [{root_of(world)}/transport/tcp/pair.cc:{line}] {text}"
+
+
+def size_differs(world: World, rng: Random) -> str:
+    """One rank brought more than another expected."""
+    small = rng.choice((4, 64, 96, 128, 1024))
+    tail = (
+        ". Received data size doesn't match expected size. Is there a distributed collective mismatch in your code?"
+        if world.torch.rank >= 10
+        else ""
+    )
+    return (
+        f"RuntimeError: [enforce fail at {root_of(world)}/transport/tcp/pair.cc:{rng.choice((446, 454, 506))}] "
+        f"op.preamble.length <= op.nbytes. {small * rng.choice((2, 3, 8))} vs {small}{tail}"
+    )
+
+
+def no_mesh(world: World, rng: Random) -> str:
+    """The ranks never connected."""
+    where = f"[{world.ips[-1]}]:{rng.randrange(1100, 65000)}"
+    text = rng.choice(
+        (
+            f"Gloo connectFullMesh failed with [{root_of(world)}/transport/tcp/pair.cc:{rng.choice((144, 149))}] "
+            "no error",
+            f"[{root_of(world)}/transport/tcp/pair.cc:{rng.choice((799, 853))}] connect {where}: Connection timed out",
+            f"[{root_of(world)}/transport/tcp/pair.cc:799] connect {where}: No route to host",
+            f"Gloo connectFullMesh failed with Caught exception in connect: connect {where}: Connection refused",
+        )
+    )
+    return f"RuntimeError: {text}"
+
+
+def mismatch(world: World, rng: Random, rank: int, odd: int, mine: str, theirs: str) -> str:
+    """Checked collectives name both calls."""
+    seq = rng.randrange(12, 400)
+
+    def print_of(op: str) -> str:
+        return (
+            f"CollectiveFingerPrint(SequenceNumber={seq}, OpType={op}, TensorShape=[{rng.choice((1, 64, 4096))}], "
+            "TensorDtypes=Float, TensorDeviceTypes=TensorOptions(dtype=float (default), device=cpu, "
+            "layout=Strided (default), requires_grad=false (default), pinned_memory=false (default), "
+            "memory_format=(nullopt)))"
+        )
+
+    return (
+        f"RuntimeError: Detected mismatch between collectives on ranks. Rank {rank} is running collective: "
+        f"{print_of(mine)}, but Rank {odd} is running collective: {print_of(theirs)}."
+        f"Collectives differ in the following aspects: \t Op type: {mine}vs {theirs}"
+    )
