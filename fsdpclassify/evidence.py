@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 _CANDIDATES = 24
 _SHOWN = 8
 _LEAST = 0.005
-_ALONE = 0.05
+_ALONE = 0.15
+#: A line that takes less than this away from the label is not worth a reader's time.
+_AGAINST = 0.02
 _FILL = 3
 _TEXT_LIMIT = 500
 
@@ -97,7 +99,7 @@ def weigh(
 def _strongest(found: list[_Candidate]) -> list[_Candidate]:
     """The strongest for, and at most two against; lines that say the same as stronger ones fill up to three."""
     ordered = sorted(found, key=lambda c: (-round(c.weight, 2), -c.alone))
-    against = [c for c in ordered if c.weight <= -_LEAST][-2:]
+    against = [c for c in ordered if c.weight <= -_AGAINST][-2:]
     telling = [c for c in ordered if c.weight >= _LEAST]
     tied = [c for c in ordered if c.speaks_for and c not in telling and c.alone >= _ALONE]
     telling += tied[: max(0, _FILL - len(telling))]

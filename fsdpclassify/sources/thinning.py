@@ -15,7 +15,8 @@ from dataclasses import dataclass, field
 from fsdpclassify.sources.limits import Limits
 from fsdpclassify.sources.reach import PRINTERS
 
-_STEP = re.compile(rb"[Ss]tep|STEP|[Ii]ter|%\|")
+#: A step or a progress bar, roughly; looking for plain words is many times faster than a pattern.
+_STEP_WORDS = (b"tep", b"STEP", b"iter", b"Iter", b"%|")
 _DIGITS = b"0123456789"
 _TRIED_BYTES = 64 * 1024
 #: Of a kind of line that is no step, so many are made from all samples together.
@@ -40,7 +41,7 @@ class Thinner:
         return [index for index, line in enumerate(lines) if self._samples(line, printer, steps)]
 
     def _samples(self, line: bytes, printer: re.Pattern[bytes] | None, steps: Counter[bytes]) -> bool:
-        if _STEP.search(line) is None:
+        if not _is_step(line):
             counts, key, most = self._kinds, line.translate(None, _DIGITS), _OF_A_KIND
         elif printer is None or (match := printer.search(line)) is None:
             return True
@@ -80,10 +81,15 @@ class Thinner:
         said[who] += 1
         if said[who] <= self.limits.last_lines:
             return True
-        is_step = _STEP.search(line) is not None
+        is_step = _is_step(line)
         key = (who, b"" if is_step else line.translate(None, _DIGITS))
         kinds[key] += 1
         return kinds[key] <= (self.limits.steps_each if is_step else self.limits.repeats_each)
+
+
+def _is_step(line: bytes) -> bool:
+    step, upper, low, first, bar = _STEP_WORDS
+    return step in line or low in line or bar in line or first in line or upper in line
 
 
 def _printer(lines: Sequence[bytes]) -> re.Pattern[bytes] | None:

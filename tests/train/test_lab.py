@@ -121,6 +121,14 @@ def test_a_healthy_log_is_no_incident() -> None:
     assert not attest({"console.log": "step 4/40 loss 0.1\ntraining finished\n"}).incident
 
 
+def test_the_rank_in_another_call_is_the_odd_one() -> None:
+    call = '[rank{0}]:   File "/opt/venv/torch/distributed/distributed_c10d.py", line 1, in {1}\n'
+    both = [call.format(r, "barrier" if r == 1 else "all_gather") for r in range(4)]
+    assert attest({"console.log": "".join(both)}).odd == (1,)
+    assert attest({"console.log": "".join(both[:2])}).odd == ()
+    assert attest({"console.log": "".join(call.format(r, "all_gather") for r in range(4))}).odd == ()
+
+
 def test_decisive_lines_count_by_newline_alone() -> None:
     assert decisive_lines({"a.log": "x\r y\x0c\nsaving\n"}, "saving") == ["a.log:2"]
 
@@ -170,6 +178,17 @@ def test_transcription_keeps_counters_and_drops_the_other_voice() -> None:
 def test_transcription_without_counters_is_refused() -> None:
     with pytest.raises(ValueError, match="no counters of rank 1"):
         transcribe({"attempt_0/1/stderr.log": GLOO.format(1)}, {}, [1])
+
+
+def test_streams_of_the_second_node_are_those_of_its_ranks() -> None:
+    found = transcribe({"node1/attempt_0/1/stderr.log": GLOO.format(3)}, {3: FACTS}, [3])
+    assert found["node1/attempt_0/1/stderr.log"].startswith("[rank3]:[E")
+
+
+def test_a_run_without_a_timeout_is_not_transcribed() -> None:
+    closed = "[rank1]: RuntimeError: [/gloo/transport/tcp/pair.cc:553] Connection closed by peer [10.0.0.1]:1\n"
+    with pytest.raises(ValueError, match="no wait ran out"):
+        transcribe({"attempt_0/1/stderr.log": closed}, {1: FACTS}, [1])
 
 
 def test_an_incident_is_written_whole(tmp_path: Path, recordings: list[Recording]) -> None:

@@ -156,7 +156,7 @@ def _action(recording: Recording, nodes: Sequence[subprocess.Popen[bytes]]) -> C
 
 
 def _kill_node(launcher: int) -> None:
-    """End the second node: its launcher, and its workers, which are in sessions of their own."""
+    """End the second node: its launcher, and its workers, which are in process groups of their own."""
     os.killpg(launcher, signal.SIGKILL)
     for status in Path("/proc").glob("[0-9]*/environ"):
         try:

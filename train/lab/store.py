@@ -96,7 +96,9 @@ def _initiating(recording: Recording, seen: Shown) -> tuple[int, ...]:
         return ()
     world = recording.fault.world
     silent = tuple(r for r in range(world) if r not in seen.raised and r not in seen.waiting)
-    if silent == wanted or seen.reducer == wanted or recording.fault.label == "rank_failure":
+    if wanted in (silent, seen.reducer) or recording.fault.label == "rank_failure":
+        return wanted
+    if recording.fault.label == "desync" and seen.odd == wanted:
         return wanted
     # Everybody raised: only a voice that names its ranks, or an error of another kind, tells them apart.
     named = recording.fault.sure_in.get(recording.script, recording.fault.sure)
@@ -106,7 +108,7 @@ def _initiating(recording: Recording, seen: Shown) -> tuple[int, ...]:
 def _sure(recording: Recording, label: str, seen: Shown) -> str:
     fault = recording.fault
     sure = fault.sure_in.get(recording.script, fault.sure)
-    if label == "no_timeout" or (label == "desync" and seen.checked):
+    if label == "no_timeout" or (label == "desync" and (seen.checked or seen.odd == fault.ranks)):
         return "yes"
     hidden = recording.layout == "filtered" and fault.ranks not in ((), (0,))
     return "no" if hidden else sure

@@ -26,16 +26,27 @@ Facts = Mapping[str, Any]
 
 
 def transcribe(files: Mapping[str, str], facts: Mapping[int, Facts], waiting: Sequence[int]) -> dict[str, str]:
-    """Per-rank streams (`…/<rank>/stderr.log`) with NCCL lines for `waiting`. ValueError where facts are missing."""
+    """Per-rank streams (`…/<rank>/stderr.log`) with NCCL lines for `waiting`. ValueError where facts are missing.
+
+    A run in which no wait ran out has nothing that the watchdog would print: ValueError too.
+    """
+    if not any("Timed out waiting" in text for text in files.values()):
+        raise ValueError("no wait ran out in this run")
     found: dict[str, str] = {}
     for name, text in files.items():
         if not name.endswith(("stderr.log", "stdout.log")):
             continue  # the launcher's report names exit codes that an abort would not have
-        rank = int(name.split("/")[-2])
+        rank = _rank_of(name)
         if rank in waiting and name.endswith("stderr.log"):
             text = _BLOCK.sub("", text) + "\n".join(_watchdog(rank, facts.get(rank))) + "\n"
         found[name] = text
     return found
+
+
+def _rank_of(name: str) -> int:
+    """The rank whose stream `name` is: `attempt_0/<local>/stderr.log`, on two nodes of two below `node<n>/`."""
+    first, local = name.split("/")[0], int(name.split("/")[-2])
+    return local + 2 * int(first[-1]) if first.startswith("node") else local
 
 
 def _watchdog(rank: int, facts: Facts | None) -> list[str]:
@@ -46,7 +57,7 @@ def _watchdog(rank: int, facts: Facts | None) -> list[str]:
     limit = int(entry["timeout_ms"])
     group, description = entry["process_group"]
     status = facts["status"][group]
-    ran = limit + 11 + 17 * rank % 80
+    ran = limit + 5 + int(onset * 1000) % 95
     head = _head(rank, onset + ran / 1000)
     pg = f"[PG ID {group} PG GUID {group}({description}) Rank {rank}]"
     enqueued, completed = int(status["last_enqueued_collective"]), entry["collective_seq_id"] - 1

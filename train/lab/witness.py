@@ -6,6 +6,7 @@ Only the rendered text is read, so that nothing enters `incident.json` that the 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -28,6 +29,8 @@ _THROWN = re.compile(
     r"\[rank(\d+)\]:.*Detected mismatch between collectives|\[(?:rank|default)(\d+)\]: *what\(\):.*preamble"
 )
 _IN_TREE = re.compile(r"^attempt_\d+/(\d+)/stderr\.log$")
+_FRAME = re.compile(r"\[rank(\d+)\]:   File \"[^\"]+\", line \d+, in (\w+)")
+_WORK = re.compile(r"\[rank(\d+)\]:.*Watchdog caught .*(OpType=\w+, NumelIn=\d+)")
 _UNCONNECTED = re.compile(r"\[default(\d+)\]:.*(?:connectFullMesh failed|connect: Network is unreachable)")
 _SAID = re.compile(r"\[default(\d+)\]:.*\[rank (\d+)\]")
 #: Errors by which a log says that the ranks' sequences of collectives differ.
@@ -41,7 +44,7 @@ class Shown:
     """`waiting`: ranks shown waiting, losing a peer or thrown out of a collective; `timeout_s`: the limit that ran out.
 
     `raised`: ranks with a traceback. `checked`: a check of the ranks' collectives speaks. `reducer`: ranks that
-    DDP accuses of a step without all its gradients.
+    DDP accuses of a step without all its gradients. `odd`: the one rank that stands in another call than the rest.
     """
 
     incident: bool
@@ -50,6 +53,7 @@ class Shown:
     raised: tuple[int, ...]
     checked: bool
     reducer: tuple[int, ...]
+    odd: tuple[int, ...]
 
 
 def attest(files: Mapping[str, str]) -> Shown:
@@ -63,11 +67,23 @@ def attest(files: Mapping[str, str]) -> Shown:
         raised=_ranks(re.findall(r"\[rank(\d+)\]: Traceback", text)),
         checked=_CHECKED.search(text) is not None,
         reducer=_ranks(_REDUCER.findall(text)),
+        odd=_odd(text),
     )
 
 
 def _ranks(found: Iterable[str]) -> tuple[int, ...]:
     return tuple(sorted({int(r) for r in found}))
+
+
+def _odd(text: str) -> tuple[int, ...]:
+    """The rank whose innermost call (or timed-out operation) differs from that of all others, which agree."""
+    calls = {int(rank): call for rank, call in _FRAME.findall(text) if call != "wrapper"}
+    calls = calls or {int(rank): work for rank, work in _WORK.findall(text)}
+    counts = Counter(calls.values())
+    if len(counts) != 2 or sorted(counts.values())[0] != 1 or len(calls) < 3:
+        return ()
+    rare = min(counts, key=lambda call: counts[call])
+    return tuple(rank for rank, call in calls.items() if call == rare)
 
 
 def _thrown(files: Mapping[str, str]) -> set[int]:

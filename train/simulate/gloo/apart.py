@@ -54,7 +54,9 @@ def desync(run: Run, cause: str) -> None:
         from_inventory(run, "desync", cause, (odd,))
     if not run.blind and rng.random() < (0.3 if way in {"branch", "order"} else 0.06):
         _checked(run, odd)
-    elif way == "size" and not run.blind:
+    elif way == "branch" and run.world.framework == "DDP" and rng.random() < 0.5 and not run.blind:
+        _unreduced(run, odd)
+    elif (way == "size" or (way == "branch" and rng.random() < 0.2)) and not run.blind:
         _sizes(run, odd)
     else:
         _apart(run, odd, way)
@@ -110,6 +112,19 @@ def _sizes(run: Run, odd: int) -> None:
         run.codes[rank] = 1
     run.story.waiting, run.story.collective = run.ranks, stacks.OPS[call]
     run.story.initiating = ()
+
+
+def _unreduced(run: Run, odd: int) -> None:
+    """DDP of one rank finds gradients missing from the step before; it raises and its peers lose it."""
+    rng, world = run.rng, run.world
+    indices = " ".join(str(i) for i in sorted(rng.sample(range(2, 90), rng.randrange(1, 5))))
+    final = errors.unreduced(odd, indices)
+    file = f"{world.site}/torch/nn/parallel/distributed.py"
+    stack = stacks.frames(world, run.names, rng, "forward")[:5]
+    stack.append((file, "_pre_forward", "if torch.is_grad_enabled() and self.reducer._rebuild_buckets():"))
+    run.raise_(odd, run.now, stacks.render(world, stack, final), role="evidence", strength=3)
+    run.codes[odd] = 1
+    waits.lose(run, run.rest((odd,)), odd, "compute", "closed")
 
 
 def _checked(run: Run, odd: int) -> None:

@@ -28,7 +28,7 @@ def other(run: Run, cause: str) -> None:
         for rank in run.speakers:
             run.say(rank, text, strength=3)
     elif not run.blind:
-        from_inventory(run, "other", cause, (late,), rng.choice((1, 1, 2)))
+        from_inventory(run, "other", cause, (late,), rng.choice((1, 2, 2, 3)))
     run.now += 0.05
     waits.expire(run, dict.fromkeys(run.rest((late,)), call))
     waits.agents(run)

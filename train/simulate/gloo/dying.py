@@ -78,8 +78,16 @@ def failure(run: Run, cause: str) -> None:
         run.codes.pop(dead[0], None)
     waits.agents(run, told=0 if run.blind or node or code == 1 else 3, dead_nodes=(1,) if node else ())
     if node and not run.blind and rng.random() < 0.8:
-        last = max((r for r in run.story.records if r.rank in dead), key=lambda r: r.time)
-        run.story.records[run.story.records.index(last)] = replace(last, strength=2)
+        _cut(run, dead)
+
+
+def _cut(run: Run, dead: tuple[int, ...]) -> None:
+    """A node that goes away is known by its logs ending together, if it has printed anything."""
+    records = run.story.records
+    places = [i for i, record in enumerate(records) if record.rank in dead]
+    if places:
+        last = max(places, key=lambda i: records[i].time)
+        records[last] = replace(records[last], strength=2, tie="uncited")
 
 
 def _crash(run: Run, rank: int, cause: str) -> None:

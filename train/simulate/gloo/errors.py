@@ -93,3 +93,18 @@ def mismatch(world: World, rng: Random, rank: int, odd: int, mine: str, theirs: 
         f"{print_of(mine)}, but Rank {odd} is running collective: {print_of(theirs)}."
         f"Collectives differ in the following aspects: \t Op type: {mine}vs {theirs}"
     )
+
+
+def unreduced(rank: int, indices: str) -> str:
+    """DDP: parameters of the step before got no gradient on this rank."""
+    return (
+        "RuntimeError: Expected to have finished reduction in the prior iteration before starting a new one. This "
+        "error indicates that your module has parameters that were not used in producing loss. You can enable unused "
+        "parameter detection by passing the keyword argument `find_unused_parameters=True` to "
+        "`torch.nn.parallel.DistributedDataParallel`, and by \nmaking sure all `forward` function outputs "
+        "participate in calculating loss. \nIf you already have done the above, then the distributed data parallel "
+        "module wasn't able to locate the output tensors in the return value of your module's `forward` function. "
+        "Please include the loss function and the structure of the return value of `forward` of your module when "
+        "reporting this issue (e.g. list, dict, iterable).\n"
+        f"Parameter indices which did not receive grad for rank {rank}: {indices}"
+    )

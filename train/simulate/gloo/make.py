@@ -13,7 +13,7 @@ from train.simulate.gloo.run import Run, make_run
 from train.simulate.lines import Lines
 from train.simulate.record import Record, Story
 
-#: Faults of a link that only two nodes can have.
+#: How often a fault of a link happens between two nodes rather than inside one.
 _SPLIT = 0.9
 
 

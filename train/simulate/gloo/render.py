@@ -106,7 +106,7 @@ def _line(run: Run, layout: Layout, record: Record, index: int) -> tuple[str, Li
 def _telling(record: Record, index: int) -> bool:
     """Which lines of a record its strength rests on."""
     text, last = record.lines[index], len(record.lines) - 1
-    if record.tie == "numbers":
+    if record.tie == "uncited":
         return False
     if record.channel == "launcher":
         return bool(re.search(r"exitcode: (?!1\b)|exitcode  : -(?!15)|Signal (?!15)|joined|RendezvousTimeout", text))

@@ -70,7 +70,7 @@ class Run:
         )
 
     def say(self, rank: int, text: str, *, time: float | None = None, strength: int = 0, tie: str = "") -> None:
-        """Print a text in the script's voice; the tie `numbers` says that only its numbers are evidence."""
+        """Print a text in the script's voice; tie `uncited` if it tells by its numbers or place, not by words."""
         at = self.now if time is None else time
         shown = self.world.shown(self.world.node_of(rank), at)
         lines = tuple(self.voice.wrap(rank, shown, line) for line in text.split("\n"))
@@ -219,7 +219,7 @@ def steps(
                 load=load(rank, step) if load else 1.0,
             )
             told = strength(rank, step) if strength else 0
-            run.say(rank, text, time=run.now + rng.random() * 0.01, strength=told, tie="numbers" if told == 2 else "")
+            run.say(rank, text, time=run.now + rng.random() * 0.01, strength=told, tie="uncited" if told == 2 else "")
         _phases(run, step)
 
 
