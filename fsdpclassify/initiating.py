@@ -103,7 +103,7 @@ def _odd_ones(incident: Incident) -> tuple[int, ...]:
             return _fingerprint_side(e)
     first: dict[int, Event] = {}
     for e in incident.events:
-        if e.kind is EventKind.TIMEOUT and e.rank is not None and e.op:
+        if e.kind in (EventKind.TIMEOUT, EventKind.GLOO, EventKind.PEER_CLOSED) and e.rank is not None and e.op:
             first.setdefault(e.rank, e)
     if len(first) < 2:
         return ()
@@ -124,7 +124,7 @@ def _left_the_loop(first: dict[int, Event]) -> tuple[int, ...]:
     ops = {e.op for e in first.values()}
     if len(ops) != 2:
         return ()
-    tiny = [r for r, e in first.items() if e.op == "ALLREDUCE" and (e.numel_in or 0) <= _LOOP_END_SIZE]
+    tiny = [r for r, e in first.items() if e.op == "ALLREDUCE" and 0 < (e.numel_in or 0) <= _LOOP_END_SIZE]
     return tuple(sorted(tiny)) if tiny and len(tiny) < len(first) else ()
 
 

@@ -7,6 +7,7 @@ graph's outputs. Only the protobuf wire format is walked, so nothing of the file
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 # Field numbers of onnx.proto: where each message keeps the messages that may hold a tensor.
@@ -20,6 +21,8 @@ _GRAPH_OF_ATTRIBUTE = {6, 11}
 _SPARSE_OF_ATTRIBUTE = {22, 23}
 _EXTERNAL_DATA, _DATA_LOCATION = 13, 14
 _MAX_DEPTH = 32
+#: Runs of an attribute's floats (field 7) and integers (field 8): trees hold thousands, and none can be a tensor.
+_NUMBERS = re.compile(rb"(?:\x3d[\s\S]{4}|\x40[\x80-\xff]{0,9}[\x00-\x7f])+")
 
 
 def output_shapes(model: bytes) -> dict[str, tuple[int | str | None, ...]]:
@@ -94,9 +97,12 @@ def _messages(data: bytes | memoryview, wanted: set[int]) -> Iterator[memoryview
 
 
 def _fields(data: memoryview) -> Iterator[tuple[int, int | memoryview]]:
-    """Every field of one message: its number, and its value as an integer or as bytes."""
+    """The fields of one message, but for plain numbers of attributes: number, and value as an integer or as bytes."""
     at = 0
     while at < len(data):
+        if (run := _NUMBERS.match(data, at)) is not None:
+            at = run.end()
+            continue
         key, at = _varint(data, at)
         field, wire = key >> 3, key & 7
         if wire == 0:

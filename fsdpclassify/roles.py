@@ -74,11 +74,21 @@ def is_early_failure(event: Event, detection: Event, onset: float | None) -> boo
         return False
     if event.code in (_ABORT, _TERM) and event.kind is EventKind.EXIT:
         return False
+    if _is_noticed_death(event, detection):
+        return True
     if event.kind is EventKind.SIGNAL and (
         event.detail == "Aborted" or event.name in ("SIGABRT", "SIGTERM", "peer_terminated")
     ):
         return False
     return came_before(event, detection, onset)
+
+
+def _is_noticed_death(event: Event, detection: Event) -> bool:
+    """A process killed by a signal, noticed by its launcher up to a few seconds after its peers lost it."""
+    killed = event.kind is EventKind.EXIT and event.code is not None and event.code < 0
+    if not killed or detection.kind is not EventKind.PEER_CLOSED or event.time is None or detection.time is None:
+        return False
+    return is_clocked(event) and abs(event.time - detection.time) <= _SLACK_S
 
 
 def came_before(event: Event, detection: Event, onset: float | None) -> bool:
@@ -102,12 +112,13 @@ def failed_ranks(
     events: Sequence[Event], detection: Event, onset: float | None, waiting: Sequence[int]
 ) -> tuple[int, ...]:
     """Ranks with an early failure of their own that are not themselves shown waiting."""
+    shown = frozenset(waiting)
     return tuple(
         sorted(
             {
                 e.rank
                 for e in events
-                if e.rank is not None and e.rank not in waiting and is_early_failure(e, detection, onset)
+                if e.rank is not None and e.rank not in shown and is_early_failure(e, detection, onset)
             }
         )
     )

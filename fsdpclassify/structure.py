@@ -43,7 +43,7 @@ def _shapes(x: Incident) -> list[Event]:
     """One timeout line for each different (operation, size) that ranks stand in; nothing if they agree."""
     first: dict[tuple[str | None, int | None], Event] = {}
     for e in x.events:
-        if e.kind is EventKind.TIMEOUT and e.op:
+        if e.kind in (EventKind.TIMEOUT, EventKind.GLOO, EventKind.PEER_CLOSED) and e.op:
             first.setdefault((e.op, e.numel_in), e)
     return list(first.values()) if len(first) > 1 else []
 

@@ -9,6 +9,7 @@ import math
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from fsdpclassify.records import Event, EventKind, Incident, Role
 from fsdpclassify.roles import came_before, is_clocked, is_early_failure
@@ -19,6 +20,8 @@ _KINDS = (
     EventKind.PEER_CLOSED, EventKind.MISMATCH, EventKind.TRANSPORT, EventKind.NCCL_ERROR, EventKind.WATCHDOG_ABORT,
     EventKind.STACK_WAIT, EventKind.PHRASE, EventKind.STATED_HANG, EventKind.JOINED,
 )  # fmt: skip
+#: Events that name the call a rank stood in.
+_WAITS = (EventKind.TIMEOUT, EventKind.GLOO, EventKind.PEER_CLOSED)
 _CLOSE = 0.1
 _REACTION_S = 5.0
 _GAP_SLACK_S, _GAP_SHARE = 15.0, 0.3
@@ -29,13 +32,11 @@ def _has(x: Incident, kind: EventKind, name: str | None = None) -> float:
 
 
 def _works(x: Incident) -> list[Event]:
-    return [e for e in x.events if e.kind is EventKind.TIMEOUT and (e.op or e.seq is not None)]
+    return [e for e in x.events if e.kind in _WAITS and (e.op or e.seq is not None)]
 
 
 def _main_op(x: Incident) -> str | None:
-    ops = Counter(
-        e.op for e in x.events if e.op and e.kind in (EventKind.TIMEOUT, EventKind.MISMATCH, EventKind.JOINED)
-    )
+    ops = Counter(e.op for e in x.events if e.op and e.kind in (*_WAITS, EventKind.MISMATCH, EventKind.JOINED))
     return ops.most_common(1)[0][0] if ops else None
 
 
@@ -107,7 +108,8 @@ def _size_values(x: Incident) -> float:
 
 
 def _seq_gap(x: Incident) -> float:
-    seqs = [e.seq for e in _first_work_by_rank(x).values() if e.seq is not None and e.op == _main_op(x)]
+    op = _main_op(x)
+    seqs = [e.seq for e in _first_work_by_rank(x).values() if e.seq is not None and e.op == op]
     return min((max(seqs) - min(seqs)) / 4.0, 1.0) if len(seqs) > 1 else 0.0
 
 
@@ -343,11 +345,15 @@ _FACTS: dict[str, Callable[[Incident], float]] = {
     "sources": _sources,
 }
 LEDGER_FACTS: tuple[str, ...] = tuple(_FACTS)
+#: Nearly all events of a long log are steps, and only these facts look at them: the others need not go past them.
+_FROM_STEPS = frozenset({"bar_done", "bar_near_limit", "steps_seen"})
+_STEPS = (EventKind.STEP, EventKind.PROGRESS)
 
 
 def ledger_vector(incident: Incident) -> list[float]:
     """The facts of one incident in the order of `LEDGER_FACTS`; every value lies in about [0, 1]."""
-    return [fact(incident) for fact in _FACTS.values()]
+    others = replace(incident, events=tuple(e for e in incident.events if e.kind not in _STEPS))
+    return [fact(incident if name in _FROM_STEPS else others) for name, fact in _FACTS.items()]
 
 
 def named(values: Sequence[float]) -> dict[str, float]:

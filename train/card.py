@@ -23,7 +23,7 @@ label probabilities and line evidence out.
 
 ## Training data
 Simulated incidents (`python -m train corpus`), the line inventory in `data/lines`, and the public incidents in
-`data/incidents`, which carry 30 % of the loss. Their content hashes are in the manifest: `fsdpclassify evaluate`
+`data/incidents`, which with the lab recordings in `data/lab` carry 40 % of the loss. Their content hashes are in the manifest: `fsdpclassify evaluate`
 marks such incidents as seen in training. Figures on public incidents are only meaningful out of fold
 (`python -m train evaluate --split public`).
 

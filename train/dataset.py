@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from pathlib import Path
 
 from fsdpclassify.training.examples import Example, load, read_examples, save
@@ -38,7 +39,9 @@ def examples(split: str, corpus: Path = CORPUS) -> list[Example]:
     cache = BUILD / "examples" / f"{split}-{_key(folder)}.jsonl"
     if not cache.is_file():
         save(cache, read_examples(folder))
-    return load(cache)
+    found = load(cache)
+    # Lab recordings share one source; what must not stand on both sides of a fold is a fault.
+    return [replace(e, repository=f"lab/{e.cause or e.label}") for e in found] if split in LAB else found
 
 
 def _key(folder: Path) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from fsdpclassify.parsing import agreement, c10d, context, failures, gloo, launchers, nccl, progress, serving
+from fsdpclassify.parsing.calls import with_calls
 from fsdpclassify.parsing.prefixes import read_lines
 from fsdpclassify.parsing.reports import with_report_exits
 from fsdpclassify.parsing.rule import Rule
@@ -45,7 +46,7 @@ def parse(lines: Sequence[Line]) -> list[Event]:
         rules = candidates.of(line.text)
         if rules:
             events.extend(_events_of(rules, lines, index, line, once))
-    return with_report_exits(events)
+    return with_calls(with_report_exits(events), lines)
 
 
 class _Candidates:

@@ -10,7 +10,7 @@ from fsdpclassify.records import Event, EventKind, Line
 
 _WORLD = re.compile(
     r"(?:\bworld[_ ]size['\"]?\W{1,3}|WORLD_SIZE=|Starting with |distributed_world_size\W{1,3}|MEMBER: \d+/"
-    r"|num_processes['\"]?\W{1,3})(?P<total>\d{1,6})\b"
+    r"|[Nn]um[_ ]processes['\"]?\W{1,3})(?P<total>\d{1,6})\b"
 )
 _COLLECTIVE_FRAME = (
     r"(?:\bbarrier|all_reduce|all_gather\w*|reduce_scatter\w*|broadcast\w*|wait_for_everyone|all_to_all\w*)"
@@ -47,7 +47,7 @@ def _group_size(match: re.Match[str], line: Line) -> Iterable[Event]:
 RULES = (
     Rule(
         name="world_size",
-        anchor=r"orld[_ ]size|WORLD_SIZE=|Starting with |MEMBER: |num_processes",
+        anchor=r"orld[_ ]size|WORLD_SIZE=|Starting with |MEMBER: |um[_ ]processes",
         pattern=_WORLD,
         build=simple(EventKind.WORLD, name="declared"),
     ),

@@ -68,12 +68,23 @@ RULES = (
     ),
     Rule(
         name="gloo_peer",
-        anchor=r"Connection closed by peer|Connection reset by peer|Socket closed",
+        anchor=r"Connection closed by peer|Connection reset by peer|Socket closed|caused connection abort",
         pattern=re.compile(
-            r"gloo/\S+:\d+\] (?P<detail>Connection closed by peer|Read error[^\n]{0,80}reset by peer|Socket closed"
+            r"gloo/\S+:\d+\] (?P<detail>Connection closed by peer|Socket closed"
+            r"|Read error[^\n]{0,80}(?:reset by peer|connection abort)"
             r"|Write error[^\n]{0,80})"
         ),
         build=simple(EventKind.PEER_CLOSED, name="gloo"),
+        detection=True,
+    ),
+    Rule(
+        name="gloo_connect",
+        anchor=r"Gloo connectFullMesh failed|Connect timeout \[|Network is unreachable|No route to host",
+        pattern=re.compile(
+            r"(?P<detail>Gloo connectFullMesh failed|gloo/\S+:\d+\] (?:Connect timeout|connect[^\n]{0,80}"
+            r"(?:Network is unreachable|No route to host|Connection timed out)))"
+        ),
+        build=simple(EventKind.TRANSPORT, name="gloo_connect"),
         detection=True,
     ),
     Rule(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from fsdpclassify.training.examples import Example
 
-REAL_SHARE = 0.3
+REAL_SHARE = 0.4
 
 
 def balanced(simulated: Sequence[Example], real: Sequence[Example], share: float = REAL_SHARE) -> list[float]:
