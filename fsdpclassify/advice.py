@@ -31,9 +31,11 @@ def _separation(own: Cause | None, rival: str, catalogue: Catalogue) -> str | No
     return catalogue.boundaries.get(rival)
 
 
-def remedy_for(cause: int | None, catalogue: Catalogue) -> Remedy:
-    """The catalogue's remedy of a cause; empty without one."""
-    return Remedy() if cause is None else catalogue.causes[cause].remedy
+def remedy_for(label: str, cause: int | None, catalogue: Catalogue) -> Remedy:
+    """The catalogue's remedy of a cause, else the general one of its label; empty for a label without one."""
+    if cause is not None:
+        return catalogue.causes[cause].remedy
+    return catalogue.remedies.get(label, Remedy())
 
 
 def collect_next(incident: Incident, *, sure: bool) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,8 @@ class Catalogue:
 
     causes: tuple[Cause, ...]
     boundaries: dict[str, str]
+    #: What to do where the label is clear and no finer cause is.
+    remedies: dict[str, Remedy] = field(default_factory=dict)
 
     def of_label(self, label: str) -> list[int]:
         """Indices of the causes below `label`."""
@@ -45,6 +47,7 @@ def load_catalogue(folder: Path) -> Catalogue:
         return Catalogue(
             causes=tuple(_cause(c) for c in data["causes"]),
             boundaries={str(k): str(v) for k, v in data["boundaries"].items()},
+            remedies={str(k): _remedy(v) for k, v in data["remedies"].items()},
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         message = f"{path}: not a readable catalogue ({type(error).__name__}: {error}); install the bundle again"
@@ -52,18 +55,21 @@ def load_catalogue(folder: Path) -> Catalogue:
 
 
 def _cause(data: dict[str, Any]) -> Cause:
-    remedy = data["remedy"]
     return Cause(
         id=data["id"],
         label=data["label"],
         title=data["title"],
         separate_by=data["separate_by"],
         look_alike=tuple(data["look_alike"]),
-        remedy=Remedy(
-            summary=remedy["summary"],
-            steps=tuple(remedy["steps"]),
-            longer_timeout_helps=remedy["longer_timeout_helps"],
-            verify=tuple(remedy["verify"]),
-            ops_request=remedy.get("ops_request"),
-        ),
+        remedy=_remedy(data["remedy"]),
+    )
+
+
+def _remedy(data: dict[str, Any]) -> Remedy:
+    return Remedy(
+        summary=data["summary"],
+        steps=tuple(data["steps"]),
+        longer_timeout_helps=data["longer_timeout_helps"],
+        verify=tuple(data["verify"]),
+        ops_request=data.get("ops_request"),
     )

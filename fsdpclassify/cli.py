@@ -27,7 +27,7 @@ from fsdpclassify.cli_options import (
     Paths,
     example,
 )
-from fsdpclassify.console import GuardedGroup, answer, terminal_style, warn
+from fsdpclassify.console import GuardedGroup, answer, guarded_output, terminal_style, warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -208,9 +208,11 @@ def _finish(code: int, *, exit_zero: bool) -> None:
 
 
 def _stdin(paths: Sequence[str]) -> BinaryIO | None:
-    return sys.stdin.buffer if "-" in paths else None
+    # A descriptor that was closed before the start leaves no `sys.stdin` at all.
+    return sys.stdin.buffer if "-" in paths and sys.stdin is not None else None
 
 
 def main() -> None:
     """Entry point of the `fsdpclassify` script; never returns."""
-    app(prog_name="fsdpclassify")
+    with guarded_output():
+        app(prog_name="fsdpclassify")

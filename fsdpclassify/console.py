@@ -20,6 +20,10 @@ OUR_FAULT = 70
 PIPED_WIDTH = 120
 
 
+class OutputError(FsdpClassifyError):
+    """The answer was found, but stdout does not take it."""
+
+
 class GuardedGroup(TyperGroup):
     """A command group that turns errors into one line on stderr and the documented exit code."""
 
@@ -44,13 +48,32 @@ class GuardedGroup(TyperGroup):
 
 
 def answer(text: str) -> None:
-    """Write the answer to stdout; a reader that went away (`| head`) is no error."""
+    """Write the answer to stdout; a reader that went away (`| head`) is no error.
+
+    Raises `OutputError` where the answer cannot be written, such as on a full disk.
+    """
     stream = sys.stdout
     try:
         _tolerant(stream).write(text)
         stream.flush()
     except BrokenPipeError:
         silence(stream)
+    except OSError as error:
+        silence(stream)
+        raise OutputError(_unwritten(error)) from None
+
+
+@contextmanager
+def guarded_output() -> Iterator[None]:
+    """End with one line and `OUR_FAULT` where typer itself cannot write, such as a help text to a full disk."""
+    try:
+        yield
+    except (OSError, OutputError) as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        silence(sys.stdout)
+        warn(str(error) if isinstance(error, OutputError) else _unwritten(error))
+        raise SystemExit(OUR_FAULT) from None
 
 
 def warn(message: str) -> None:
@@ -62,6 +85,10 @@ def warn(message: str) -> None:
         _tolerant(sys.stderr).write(f"fsdpclassify: {printable(mask_secrets(message))}\n")
     except BrokenPipeError:
         silence(sys.stderr)
+
+
+def _unwritten(error: OSError) -> str:
+    return f"the answer could not be written: {error.strerror or error}"
 
 
 def silence(stream: TextIO) -> None:

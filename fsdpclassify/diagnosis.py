@@ -17,6 +17,7 @@ from fsdpclassify.head import Head, facts_array
 from fsdpclassify.initiating import initiating_nodes, initiating_ranks
 from fsdpclassify.manifest import Manifest
 from fsdpclassify.records import Diagnosis, Incident, InputKind
+from fsdpclassify.structure import grounds
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,15 +86,16 @@ def diagnose(
         incident, scored.features, scored.vectors, scored.facts, scored.ledger, scored.line_evidence,
         lambda v, f, g: model.head.run(v, f, g)[0], model.manifest.labels, label,
     )  # fmt: skip
+    scores = model.causes.score(scored.vectors)
+    readable = _is_readable(label, scores, scored.features, incident, model)
     verdict = decide(
         scored.probabilities,
         model.manifest.thresholds[mode],
-        evidence=support,
+        evidence=support if readable else 0.0,
         unlike=False,
         minimum_evidence=_minimum_evidence(model.manifest, mode),
     )
     rows = _speaking_rows(label, weighed, scored.features, incident)
-    scores = model.causes.score(scored.vectors)
     cause = best_cause(label, rows, scores, model.catalogue)
     sure = verdict.verdict != UNDETERMINED
     shown_cause = cause if sure or label == OTHER else None
@@ -117,7 +119,7 @@ def diagnose(
         failed_ranks=incident.failed,
         evidence=render(weighed, paths, [_reason(w, scores, model.catalogue) for w in weighed], mask),
         alternatives=alternatives(scored.probabilities, verdict.model_label, cause, model.catalogue),
-        remedy=remedy_for(shown_cause, model.catalogue) if sure else remedy_for(None, model.catalogue),
+        remedy=remedy_for(verdict.verdict, shown_cause if sure else None, model.catalogue),
         collect_next=collect_next(incident, sure=sure),
         ledger=incident.ledger,
     )
@@ -126,6 +128,31 @@ def diagnose(
 def _minimum_evidence(manifest: Manifest, mode: str) -> float:
     """A best guess may rest on nothing, or even stand against what is printed: a probability falls by 1 at most."""
     return -1.0 if mode == "best-guess" else manifest.out_of_scope.get("minimum_evidence", 0.0)
+
+
+#: Structural facts that need no wording: each shows in itself why somebody did not come, or that the wire failed.
+_TELLING = frozenset(
+    {
+        "shapes", "behind", "mismatch", "early_error", "early_exit", "early_signal", "early_kill", "hardware",
+        "transport", "nccl_error", "peer_closed", "barrier", "store",
+    }
+)  # fmt: skip
+
+
+def _is_readable(label: str, scores: NDArray[np.float32], features: Features, incident: Incident, model: Model) -> bool:
+    """Whether a printed fact, or a line that reads like some cause of `label`, stands behind it.
+
+    The line classifier knows who prints what and when, and can be led by that; the cause graph reads wording
+    alone. A label that only the first of them sees rests on the shape of the log.
+    """
+    if any(g.name in _TELLING for g in grounds(incident)):
+        return True
+    members = model.catalogue.of_label(label)
+    if not members:
+        return True
+    least = model.manifest.out_of_scope.get("minimum_reading", 0.0)
+    rows = [i for i, row in enumerate(features.window) if not row.is_detection]
+    return any(float(scores[i][members].sum()) >= least for i in rows)
 
 
 def _speaking_rows(

@@ -142,13 +142,15 @@ def _early(x: Incident) -> list[Event]:
 
 def _early_of(*kinds: EventKind) -> Callable[[Incident], float]:
     def fact(x: Incident) -> float:
-        return float(any(e.kind in kinds and (e.rank is None or e.rank not in x.waiting) for e in _early(x)))
+        waiting = frozenset(x.waiting)
+        return float(any(e.kind in kinds and (e.rank is None or e.rank not in waiting) for e in _early(x)))
 
     return fact
 
 
 def _early_on_waiting(x: Incident) -> float:
-    return float(any(e.rank in x.waiting for e in _early(x) if e.kind is EventKind.ERROR))
+    waiting = frozenset(x.waiting)
+    return float(any(e.rank in waiting for e in _early(x) if e.kind is EventKind.ERROR))
 
 
 def _late_error(x: Incident) -> float:
@@ -156,11 +158,12 @@ def _late_error(x: Incident) -> float:
 
 
 def _late_error_elsewhere(x: Incident) -> float:
+    waiting = frozenset(x.waiting)
     return float(
         any(
             e.kind is EventKind.ERROR
             and e.rank is not None
-            and e.rank not in x.waiting
+            and e.rank not in waiting
             and not came_before(e, x.detection, x.onset)
             for e in x.events
         )
@@ -173,7 +176,8 @@ def _failure_gap_is_timeout(x: Incident) -> float:
     if not timeout or x.detection.time is None:
         return 0.0
     kinds = (EventKind.ERROR, EventKind.EXIT, EventKind.SIGNAL, EventKind.KILL, EventKind.HARDWARE)
-    own = [e for e in x.events if e.kind in kinds and (e.rank is None or e.rank not in x.waiting) and is_clocked(e)]
+    waiting = frozenset(x.waiting)
+    own = [e for e in x.events if e.kind in kinds and (e.rank is None or e.rank not in waiting) and is_clocked(e)]
     gaps = [x.detection.time - e.time for e in own if e.time is not None]
     slack = max(_CLOSE * timeout, min(_GAP_SLACK_S, _GAP_SHARE * timeout))
     return float(any(abs(g - timeout) <= slack for g in gaps))

@@ -93,8 +93,9 @@ def cut_window(incident: Incident, kinds: Sequence[InputKind | None]) -> list[Wi
             streams[(line.source, rank)].append(line)
     groups: dict[tuple[str, str], WindowLine] = {}
     templates = _Templates()
+    waiters = frozenset(incident.waiting)
     for (source, rank), lines in streams.items():
-        waiting = rank is not None and rank in incident.waiting
+        waiting = rank is not None and rank in waiters
         picked = _pick(lines, border.when, waiting=waiting)
         for distance, (line, when) in enumerate(reversed(picked)):
             row = _add(groups, templates.of(line.body), line, when, distance, border)

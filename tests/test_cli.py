@@ -417,3 +417,24 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
     root = Path(fsdpclassify.__file__).resolve().parents[1]
     result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=root)
     assert (result.stdout, result.stderr) == ("0\n", "")
+
+
+def _shell(line: str) -> subprocess.CompletedProcess[str]:
+    root = str(Path(fsdpclassify.__file__).resolve().parents[1])
+    env = {**os.environ, "PYTHONPATH": root, "PY": sys.executable}
+    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=env)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
+@pytest.mark.parametrize("arguments", ["inspect $LOG", "inspect --json $LOG", "--help", "--version"])
+def test_a_full_disk_is_one_line(arguments: str, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(TIMEOUT_LINE)
+    result = _shell(f'LOG="{tmp_path}/a.log"; "$PY" -m fsdpclassify {arguments} > /dev/full')
+    assert result.returncode == 70
+    assert result.stderr == "fsdpclassify: the answer could not be written: No space left on device\n"
+
+
+def test_a_closed_stdin_is_an_unreadable_input() -> None:
+    result = _shell('"$PY" -m fsdpclassify inspect - <&-')
+    assert result.returncode == 3
+    assert result.stderr == "fsdpclassify: -: unreadable: there is no standard input\n"

@@ -245,3 +245,29 @@ def test_values_of_any_nest_are_masked_and_keys_stay() -> None:
 def test_nodes_of_a_report_are_hosts_everywhere() -> None:
     value = {"node": "quux-9", "text": "lost quux-9 today"}
     assert mask_values(value, "identities") == {"node": "HOST_1", "text": "lost HOST_1 today"}
+
+
+HEX = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (f"$ wandb login {HEX}", "$ wandb login [masked]"),
+        (f"wandb login --relogin {HEX.upper()}", "wandb login --relogin [masked]"),
+        ("SharedAccessSignature=sv=2020-08-04&ss=b&sig=abc", "SharedAccessSignature=[masked]"),
+        ("a hf_abcdefgh\u200bijklmnopqrstuvwxyz b", "a [masked] b"),
+        ("a hf_\u200babcdefghijklmnopqrst\u200buvwxyz b", "a [masked] b"),
+        ("a hf_abcdefghijklmnopqrst\u200buvwxyz\u2060123 b", "a [masked] b"),
+        ("pass\u200bword=hunter22", "password=[masked]"),
+        ("na\u200bive", "na\u200bive"),
+        ("FSDPCLASSIFY_MODEL=/etc/passwd", "FSDPCLASSIFY_MODEL=/etc/passwd"),
+        ("SECRETS_MODEL=/data/bundle", "SECRETS_MODEL=/data/bundle"),
+        ("SECRETS_MODEL=hunter22", "SECRETS_MODEL=[masked]"),
+        ("/etc/passwd: the bundle is not a folder", "/etc/passwd: the bundle is not a folder"),
+        ("passwd: hunter22", "passwd: [masked]"),
+    ],
+)
+def test_tokens_of_the_command_line_and_unseen_characters(text: str, shown: str) -> None:
+    assert mask_text(text) == shown
+    assert mask_text(shown) == shown

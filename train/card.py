@@ -22,9 +22,10 @@ label probabilities and line evidence out.
 {files}
 
 ## Training data
-Simulated incidents (`python -m train corpus`), the line inventory in `data/lines`, and the public incidents in
-`data/incidents`, which with the lab recordings in `data/lab` carry 40 % of the loss. Their content hashes are in the manifest: `fsdpclassify evaluate`
-marks such incidents as seen in training. Figures on public incidents are only meaningful out of fold
+Simulated incidents (`python -m train corpus`), the line inventory in `data/lines`, and real incidents, which carry
+35 % of the loss: the public ones in `data/incidents` and, with a fifth of their weight each, the recordings in
+`data/lab/lab_train`. The content hashes of real ones are in the manifest: `fsdpclassify evaluate` marks them as seen.
+Figures on public incidents are only meaningful out of fold
 (`python -m train evaluate --split public`).
 
 ## Encoder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import tomllib
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -17,6 +18,7 @@ from fsdpclassify.templating import template
 from fsdpclassify.training.export import OPSET
 from fsdpclassify.training.fit import NOTHING
 from fsdpclassify.training.pooling import Array
+from train.dataset import DATA
 from train.inventory import Inventory, load
 from train.simulate.lines import held_for
 from train.slots import render
@@ -46,7 +48,9 @@ def catalogue_bytes(inventory: Inventory) -> bytes:
         for c in inventory.causes
     ]
     boundaries = {label.id: label.boundary for label in inventory.labels}
-    return (json.dumps({"causes": causes, "boundaries": boundaries}, indent=1, ensure_ascii=False) + "\n").encode()
+    remedies = tomllib.loads((DATA / "remedies.toml").read_text(encoding="utf-8"))
+    content = {"causes": causes, "boundaries": boundaries, "remedies": remedies}
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def wording_texts(inventory: Inventory, split: str | None = None, seed: int = 0) -> tuple[list[str], list[str]]:

@@ -123,12 +123,25 @@ _SHAPES = tuple(
 )
 # 40 hexadecimal digits are a commit everywhere but beside the name of a service whose keys look so.
 _WANDB_LINE = re.compile(r"(?i:wandb)[^\r\n]++")
-_WANDB_KEY = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{40}(?![0-9A-Za-z])")
+_WANDB_KEY = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]{40}(?![0-9A-Za-z])")
+#: Characters that take no room and so may stand, unseen, in the middle of a token that was copied.
+_UNSEEN = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+")
+_UNSEEN_REST = re.compile(rf"{re.escape(MASK)}(?:{_UNSEEN.pattern}[A-Za-z0-9_.+/=\-]++)+")
 _LONG_RUN = re.compile(r"(?<![A-Za-z0-9+/=_\-])[A-Za-z0-9+/]{40,}+={0,2}+(?![A-Za-z0-9+/=_\-])")
 
 
 def mask_secrets(text: str) -> str:
     """Hide every secret of a known kind; applying it twice equals applying it once."""
+    masked = _mask_fully(text)
+    if masked.isascii() or _UNSEEN.search(masked) is None:
+        return masked
+    masked = _UNSEEN_REST.sub(MASK, masked)
+    seen = _UNSEEN.sub("", masked)
+    hidden = _mask_fully(seen)
+    return masked if hidden == seen else hidden
+
+
+def _mask_fully(text: str) -> str:
     for _ in range(_ROUNDS):
         masked = _mask_once(text)
         if masked == text:
@@ -166,7 +179,8 @@ def _mask_values(text: str, pattern: re.Pattern[str]) -> str:
         # The decision reads a bounded head: reading whole values for every name would be quadratic.
         head, whole = match.end() + _HEAD_CHARACTERS, len(text)
         start, end = _value_span(text, match, head)
-        if announces_secret(match["name"], before, text[start:end]):
+        is_file = match["name"] == "passwd" and text.endswith("/etc/", 0, match.start())
+        if not is_file and announces_secret(match["name"], before, text[start:end]):
             start, end = _value_span(text, match, whole)
             parts += [text[done:start], MASK]
             done = position = end

@@ -8,7 +8,7 @@ _ALWAYS = tuple(
     "password passwd passwort passphrase pwd passcode apikey accesskey accesskeyid secretkey privatekey"
     " accountkey authkey signingkey encryptionkey masterkey sshkey licensekey servicekey storagekey sharedkey"
     " deploykey hmackey appkey clientkey credential credentials authorization cookie jwt"
-    " connectionstring connstr dsn csrf xsrf otp webhook webhookurl bearer authtoken".split()
+    " connectionstring connstr sharedaccesssignature dsn csrf xsrf otp webhook webhookurl bearer authtoken".split()
 )
 _DIGITS = re.compile(r"\d+\Z")
 _SEPARATORS = re.compile(r"[_.\-]+")
@@ -24,6 +24,7 @@ _PASS_OWNERS = frozenset(
     " https login cert key vault rpc git registry ldap".split()
 )
 _AFTER_QUERY = frozenset({"sig", "signature", "key", "code", "auth", "st", "pass", "token"})
+_PATH_STARTS = ("/", "./", "../", "~/")
 _NUMBER = re.compile(r"[\d.,_+\-]+(?:[eE][+\-]?\d+)?[kKmMgGtT%]?[bBs]?\Z")
 _NOTHING = frozenset({"", "none", "null", "nil", "true", "false", "undefined", "unset", "required"})
 _SPECIAL_TOKEN = re.compile(r"(?:<[^<>]{0,40}>|\[[A-Z_]{2,12}\]|<\|[^|]{0,40}\|>)\Z")
@@ -53,6 +54,8 @@ def announces_secret(name: str, before: str, value: str) -> bool:
     if value.strip().lower() in _NOTHING:
         return False
     short = flat(name)
+    if name.lower().endswith("_model") and value.startswith(_PATH_STARTS):
+        return False
     if "secret" in short or short.endswith(_ALWAYS):
         return not (short.endswith("pwd") and value.startswith("/"))  # PWD is the working directory
     if _NUMBER.match(value):

@@ -6,6 +6,7 @@ prefixes peeled; ranks and clocks are settled last, over the whole input.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
@@ -26,7 +27,8 @@ def read_lines(raws: Iterable[RawLine]) -> tuple[list[Line], bool]:
     says whether the times are on a real calendar (a year was printed somewhere).
     """
     shapes = Shapes()
-    peeled = [p for raw in unwrap(join_partial(list(raws)), opens_line) for p in _read_one(raw, shapes)]
+    tamed = [_tamed(raw) for raw in raws]
+    peeled = [p for raw in unwrap(join_partial(tamed), opens_line) for p in _read_one(raw, shapes)]
     ranks = Ranks.of(peeled)
     times, dated = settle([p.stamp for p in peeled], [p.source for p in peeled])
     lines = []
@@ -36,6 +38,18 @@ def read_lines(raws: Iterable[RawLine]) -> tuple[list[Line], bool]:
             last[item.source] = time
         lines.append(_to_line(item, last.get(item.source), ranks))
     return lines, dated
+
+
+#: No number of any program is that long; Python refuses to convert thousands of digits.
+_ENDLESS = re.compile(r"\d{60,}")
+_ENDLESS_LINE = 60
+
+
+def _tamed(raw: RawLine) -> RawLine:
+    """The line with hostile runs of digits cut to a length that every number fits into."""
+    if len(raw.text) < _ENDLESS_LINE or not _ENDLESS.search(raw.text):
+        return raw
+    return replace(raw, text=_ENDLESS.sub(lambda m: m[0][:18], raw.text))
 
 
 def _read_one(raw: RawLine, shapes: Shapes) -> Iterable[Peeled]:

@@ -41,6 +41,8 @@ def simple(kind: EventKind, **constant: str) -> Build:
     return build
 
 
+#: More digits than any rank, counter, size or step has.
+_DIGITS = 20
 _INTS = {
     "rank", "seq", "numel_in", "numel_out", "group_rank", "enqueued", "completed",
     "peer", "code", "local_rank", "step", "total",
@@ -57,6 +59,8 @@ def event(kind: EventKind, line: Line, **fields: str | int | float | tuple[int, 
     for key, value in fields.items():
         if value is None:
             continue
+        if isinstance(value, str) and key not in ("name", "detail", "op", "group") and len(value) > _DIGITS:
+            continue  # no number of any program is that long: hostile or damaged text
         if key in _MILLIS:
             values[_MILLIS[key]] = float(value) / 1000.0  # type: ignore[arg-type]
         elif key in _INTS:

@@ -34,6 +34,7 @@ DESCRIPTION = "incident.json"
 
 _MAGIC_CHARACTERS = re.compile(r"[*?\[]")
 _STREAM_PATHS = re.compile(r"/dev/(?:fd/\d+|stdin)|/proc/self/fd/\d+")
+_KERNEL_FOLDERS = ("/proc/", "/sys/")
 _MAX_DEPTH = 64
 _NAMES = (
     (stat.S_ISFIFO, "it is a FIFO"),
@@ -113,7 +114,7 @@ def _from_pattern(pattern: str) -> Iterator[Source]:
 
 def _from_folder(folder: str) -> Iterator[Source]:
     empty = True
-    for source in _walk(folder, "", {_identity(folder)} - {None}):
+    for source in _walk(folder, "", {_identity(folder)} - {None}, os.path.realpath(folder)):
         empty = False
         yield source
     if empty:
@@ -123,8 +124,11 @@ def _from_folder(folder: str) -> Iterator[Source]:
         )
 
 
-def _walk(folder: str, prefix: str, seen: set[Identity | None]) -> Iterator[Source]:
-    """Files below `folder`; `seen` keeps a link loop, or a second link to a file, from counting."""
+def _walk(folder: str, prefix: str, seen: set[Identity | None], root: str) -> Iterator[Source]:
+    """Files below `folder`; `seen` keeps a link loop, or a second link to a file, from counting.
+
+    Links that lead out of `root`, the real path of the folder that was asked for, are refused.
+    """
     if prefix.count("/") >= _MAX_DEPTH:
         yield _refused(prefix.rstrip("/"), f"folders are nested more than {_MAX_DEPTH} deep")
         return
@@ -135,18 +139,32 @@ def _walk(folder: str, prefix: str, seen: set[Identity | None]) -> Iterator[Sour
         return
     own = {_identity(entry.path) for entry in entries if not entry.is_symlink()}
     for entry in entries:
-        identity = _identity(entry.path)
+        identity, label = _identity(entry.path), prefix + entry.name
         if entry.name.startswith(".") or entry.name == DESCRIPTION or identity in seen:
             continue
         if entry.is_symlink() and identity in own and identity is not None:
             continue  # `latest -> run7` beside `run7`
+        if entry.is_symlink() and not _lies_in(entry.path, root):
+            yield _refused(label, "it is a link out of the folder; name its target to read it")
+            continue
         if identity is not None:  # one that cannot be read gets a row that says why
             seen.add(identity)
-        label = prefix + entry.name
         if os.path.isdir(entry.path):
-            yield from _walk(entry.path, f"{label}/", seen)
+            yield from _walk(entry.path, f"{label}/", seen, root)
         else:
             yield from _from_file(entry.path, label)
+
+
+def _lies_in(path: str, root: str) -> bool:
+    """Whether the target of the link at `path` lies below the real path `root`."""
+    return os.path.realpath(path).startswith(os.path.join(root, ""))
+
+
+def _is_made_up(path: str, state: os.stat_result) -> bool:
+    """Whether the kernel makes this file up on reading: some of those wait, or never end."""
+    if getattr(state, "st_blocks", 0):
+        return False  # it takes room on a disk; real paths of thousands of files cost too much
+    return os.path.realpath(path).startswith(_KERNEL_FOLDERS)
 
 
 def _identity(path: str) -> Identity | None:
@@ -159,13 +177,17 @@ def _identity(path: str) -> Identity | None:
 
 def _from_file(path: str, label: str) -> Iterator[Source]:
     try:
-        mode = os.stat(path).st_mode
+        state = os.stat(path)
+        mode = state.st_mode
         if not stat.S_ISREG(mode):
             what = next((text for test, text in _NAMES if test(mode)), "it is no regular file")
             yield _refused(label, what)
             return
         if os.path.basename(path) == DESCRIPTION:
             yield _refused(label, "the description of a labelled incident is never read as a log")
+            return
+        if _is_made_up(path, state):
+            yield _refused(label, "it is a file of the kernel, no log")
             return
         found = _members(path)
     except (OSError, ValueError) as error:

@@ -100,7 +100,7 @@ class BoundedReader:
 
 
 class _Stepwise:
-    """Reads through the decompressor objects of `lzma` or `bz2`, over concatenated streams."""
+    """Reads through the decompressor objects of `lzma`, `bz2` or `isal`, over concatenated streams."""
 
     def __init__(self, packed: CountingFile, make: Callable[[], Any]) -> None:
         self._packed = packed
@@ -137,19 +137,20 @@ class _Stepwise:
 class _OneRead:
     """`read1` of a file object under the name `read`: keeps what came before an error."""
 
-    def __init__(self, file: Any) -> None:  # noqa: ANN401 - one of two unrelated classes
+    def __init__(self, file: Any) -> None:  # noqa: ANN401 - `Reader` has no `read1`
         self.read: Callable[[int], bytes] = file.read1
 
 
 def _gzip(packed: CountingFile) -> Reader:
     try:
-        from isal import igzip
+        from isal import igzip_lib
     except ImportError:
         import gzip
 
         return _OneRead(gzip.GzipFile(fileobj=io.BufferedReader(packed, _PACKED_BLOCK)))
-    make: Callable[..., Any] = igzip.IGzipFile
-    return _OneRead(make(fileobj=io.BufferedReader(packed, _PACKED_BLOCK)))
+    # Not the library's file object: of a stream that was cut off it hands out nothing at all.
+    make: Callable[..., Any] = igzip_lib.IgzipDecompressor
+    return _Stepwise(packed, lambda: make(flag=igzip_lib.DECOMP_GZIP))
 
 
 class _Zstd:

@@ -15,6 +15,7 @@ from fsdpclassify.sources.decompress import HEAD_BYTES, Peekable, Reader, unpack
 from fsdpclassify.sources.interface import FileOrigin, MemoryOrigin, PipeOrigin, StreamOrigin
 
 _MARK_BYTES = 4
+_PLAIN = frozenset(b"\t\n\r" + bytes(range(32, 127)))
 _ENCODINGS = (  # the longer marks first: UTF-32 begins like UTF-16
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
@@ -165,9 +166,19 @@ def _decoded(raw: Peekable) -> tuple[Reader, int | None]:
         return raw, len(raw.read(len(codecs.BOM_UTF8)))
     for mark, encoding in _ENCODINGS:
         if head.startswith(mark):
+            is_wrong = len(mark) == 2 and _is_single_bytes(raw.peek(HEAD_BYTES)[2:])
             raw.read(len(mark))
-            return Recoded(raw, encoding), None
+            return (raw, len(mark)) if is_wrong else (Recoded(raw, encoding), None)
     return raw, 0
+
+
+def _is_single_bytes(sample: bytes) -> bool:
+    """Whether `sample` is text of one byte a character, although a UTF-16 mark stands before it.
+
+    UTF-16 of any log holds NUL bytes, those of its blanks and newlines; other text holds none.
+    """
+    plain = sum(byte in _PLAIN for byte in sample)
+    return b"\x00" not in sample and plain * 4 > len(sample) * 3
 
 
 def _in_memory(origin: MemoryOrigin) -> Content:

@@ -20,6 +20,8 @@ from fsdpclassify.vector import LEDGER_FACTS
 
 #: A label that all printed lines together raise by less than this rests on its prior and on silence.
 MINIMUM_EVIDENCE = 0.02
+#: Below this share of a line's cause scores the line does not read like any cause of a label.
+MINIMUM_READING = 0.2
 _LIBRARIES = ("numpy", "scikit-learn", "skl2onnx", "onnx", "onnxruntime", "tokenizers")
 
 
@@ -54,7 +56,7 @@ def manifest_of(
         labels=labels,
         prior={name: round(prior.get(name, 0.0), 6) for name in labels},
         thresholds={mode: dict(values) for mode, values in thresholds.items()},
-        out_of_scope={"minimum_evidence": MINIMUM_EVIDENCE},
+        out_of_scope={"minimum_evidence": MINIMUM_EVIDENCE, "minimum_reading": MINIMUM_READING},
         feature_version=FEATURE_VERSION,
         templating_version=TEMPLATING_VERSION,
         inputs={HEAD_FILE: INPUTS, CAUSES_FILE: (INPUT,), ENCODER_FILE: ("input_ids", "attention_mask")},

@@ -173,3 +173,40 @@ def test_importing_loads_no_heavy_module() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_links_out_of_the_folder_are_refused(tmp_path: Path) -> None:
+    inside, outside = tmp_path / "inside", tmp_path / "inside-not"
+    for folder in (inside / "a", outside / "b"):
+        folder.mkdir(parents=True)
+        (folder / "x.log").write_text("x\n")
+    (inside / "file.log").symlink_to(outside / "b/x.log")
+    (inside / "folder").symlink_to(outside)
+    (inside / "up").symlink_to("..")
+    (inside / "z").symlink_to("a")
+    rows = read(collect([inside])).inputs
+    assert {row.path: row.status.value for row in rows} == {
+        "a/x.log": "ok",
+        "file.log": "unreadable",
+        "folder": "unreadable",
+        "up": "unreadable",
+    }
+    assert "out of the folder" in (rows[1].message or "")
+
+
+def test_a_link_given_as_an_argument_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real/x.log").write_text("x\n")
+    (tmp_path / "folder").symlink_to("real")
+    (tmp_path / "file.log").symlink_to("real/x.log")
+    rows = read(collect([tmp_path / "folder", tmp_path / "file.log"])).inputs
+    assert [row.status.value for row in rows] == ["ok", "ok"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="no such file system here")
+@pytest.mark.parametrize("path", ["/proc/self/maps", "/proc/self/task", "/proc/self/root/proc/self/maps"])
+def test_files_of_the_kernel_are_refused(path: str) -> None:
+    rows = read(collect([path])).inputs
+    assert rows
+    assert {row.status.value for row in rows} == {"unreadable"}
+    assert any(row.message == "it is a file of the kernel, no log" for row in rows)

@@ -193,3 +193,27 @@ def test_no_damage_ever_raises(name: str, at: int, byte: int) -> None:
 
     with TemporaryDirectory() as folder:
         read_bytes(Path(folder), bytes(packed))
+
+
+@pytest.mark.parametrize("missing", [1, 8, 10, 400])
+@pytest.mark.parametrize("with_isal", [True, False])
+def test_a_cut_gzip_gives_what_came_before(
+    missing: int, with_isal: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    if not with_isal:
+        monkeypatch.setitem(sys.modules, "isal", None)
+    reading = read_bytes(tmp_path, gzip.compress(TEXT)[:-missing])
+    (row,) = reading.inputs
+    assert row.status is InputStatus.TRUNCATED
+    assert row.message
+    kept = texts(reading)
+    assert kept[:-1] == TEXT.decode().splitlines()[: len(kept) - 1]
+    assert row.bytes > len(TEXT) // 2 if missing == 400 else row.bytes > len(TEXT) - 200
+
+
+def test_a_gzip_cut_in_its_header_is_unreadable(tmp_path: Path) -> None:
+    (row,) = read_bytes(tmp_path, gzip.compress(TEXT)[:8]).inputs
+    assert row.status is InputStatus.UNREADABLE
+    assert row.message

@@ -131,3 +131,10 @@ def test_order_of_files_never_changes_a_files_lines(order: list[int]) -> None:
     for place, index in enumerate(order):
         mine = [(line.number, line.frame, line.text) for line in straight.lines if line.source == index]
         assert mine == [(line.number, line.frame, line.text) for line in mixed.lines if line.source == place]
+
+
+@pytest.mark.parametrize("mark", [b"\xff\xfe", b"\xfe\xff"])
+def test_a_wrong_mark_of_utf_16_is_dropped(mark: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_bytes(mark + b"\x80[rank0]: first\nsecond\n")
+    reading = read(collect([tmp_path]))
+    assert [line.text for line in reading.lines] == ["\ufffd[rank0]: first", "second"]
