@@ -15,14 +15,15 @@ from fsdpclassify.causes import CauseScorer
 from fsdpclassify.decision import MODES
 from fsdpclassify.diagnosis import Model, diagnose, score
 from fsdpclassify.encoder import Encoder
-from fsdpclassify.errors import UsageError
+from fsdpclassify.errors import SourceError, UsageError
 from fsdpclassify.head import Head
 from fsdpclassify.masking import mask_report, mask_text
 from fsdpclassify.reading import Findings, find, first_fatal_error
-from fsdpclassify.records import FatalError, Incident, InputRow, ModelInfo, Report
+from fsdpclassify.records import FatalError, Incident, InputRow, InputStatus, ModelInfo, Report
 from fsdpclassify.sources import Source, collect, from_text
 from fsdpclassify.version import __version__
 
+_REASONS = 3
 Input = str | bytes | os.PathLike[str] | Iterable[os.PathLike[str]]
 
 
@@ -116,7 +117,11 @@ class Classifier:
         return mask_report(report, mask)
 
     def score(self, x: Input, *, hung: bool = False) -> dict[str, float]:
-        """Probabilities of the last incident by label; `{}` when there is none."""
+        """Probabilities of the last incident by label; `{}` when there is none.
+
+        Raises `SourceError` when nothing could be read: to a caller that acts on scores, a wrong path must not
+        look like a healthy log.
+        """
         return self._score(find(_sources(x, None), hung=hung))
 
     def score_paths(
@@ -131,6 +136,9 @@ class Classifier:
         return self._score(find(collect(paths, stdin=stdin, max_bytes=max_bytes), hung=hung))
 
     def _score(self, findings: Findings) -> dict[str, float]:
+        if findings.inputs and all(row.status is InputStatus.UNREADABLE for row in findings.inputs):
+            reasons = "; ".join(f"{row.path}: {row.message}" for row in findings.inputs[:_REASONS])
+            raise SourceError(f"nothing could be read: {reasons}")
         if not findings.incidents:
             return {}
         return score(self._model, findings.incidents[-1], findings.kinds).probabilities

@@ -13,7 +13,7 @@ import pytest
 import fsdpclassify as fc
 from fsdpclassify.bundle import manifest_sha256, read_manifest
 from fsdpclassify.classifier import Classifier
-from fsdpclassify.errors import BundleError, UsageError
+from fsdpclassify.errors import BundleError, SourceError, UsageError
 from fsdpclassify.records import Abstention, Diagnosis, InputStatus, Report
 from fsdpclassify.sources import from_text
 
@@ -227,3 +227,9 @@ def test_abstentions_carry_their_reason(classifier: Classifier) -> None:
     (found,) = classifier.classify(TIMEOUT).incidents
     assert (found.verdict == "undetermined") == (found.abstained_because is not None)
     assert found.abstained_because in (*Abstention, None)
+
+
+@pytest.mark.model
+def test_a_score_of_nothing_readable_is_an_error_and_not_a_healthy_log(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="nothing could be read"):
+        Classifier.load().score(tmp_path / "missing.log")

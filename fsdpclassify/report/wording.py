@@ -39,12 +39,14 @@ def cut(text: str, width: int) -> str:
 def fold(text: str, width: int, indent: str, rows: int) -> list[str]:
     """A printed line as at most `rows` harmless lines of `width` cells; the last one is cut.
 
-    It breaks anywhere, not at blanks: what a log printed is shown as printed.
+    It breaks behind a blank where one is near, so that words can be searched for; nothing is left out.
     """
     rest, room = printable(text.strip()), max(width - len(indent), 2)
     lines: list[str] = []
     while len(lines) < rows - 1 and _cells(rest) > room:
         end = max(_fitting(rest, room), 1)
+        blank = rest.rfind(" ", end // 2, end)
+        end = blank + 1 if blank > 0 else end
         lines.append(indent + rest[:end])
         rest = rest[end:]
     return [*lines, indent + cut(rest, room)]
