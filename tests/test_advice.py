@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fsdpclassify.advice import alternatives, collect_next, remedy_for
@@ -54,9 +56,12 @@ def test_at_most_two_rivals_and_no_hopeless_ones() -> None:
     assert len(alternatives({"a": 0.95, "b": 0.05}, "a", None, CATALOGUE)) == 1
 
 
-def test_the_remedy_is_that_of_the_cause_and_empty_without_one() -> None:
-    assert remedy_for(0, CATALOGUE).summary == "Use another disk."
-    assert remedy_for(None, CATALOGUE) == Remedy()
+def test_the_remedy_is_that_of_the_cause_else_of_the_label_else_empty() -> None:
+    assert remedy_for("straggler", 0, CATALOGUE).summary == "Use another disk."
+    assert remedy_for("straggler", None, CATALOGUE) == Remedy()
+    general = replace(CATALOGUE, remedies={"straggler": Remedy(summary="Find the late phase.")})
+    assert remedy_for("straggler", None, general).summary == "Find the late phase."
+    assert remedy_for("undetermined", None, general) == Remedy()
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,11 @@ def _content() -> dict[str, Any]:
         "look_alike": ["straggler"],
         "remedy": remedy,
     }
-    return {"causes": [entry, entry | {"id": "y", "label": "straggler"}], "boundaries": {"desync": "b"}}
+    return {
+        "causes": [entry, entry | {"id": "y", "label": "straggler"}],
+        "boundaries": {"desync": "b"},
+        "remedies": {"desync": remedy},
+    }
 
 
 def _write(folder: Path, content: object) -> Path:
@@ -36,6 +40,7 @@ def test_what_a_bundle_carries_is_read(tmp_path: Path) -> None:
     found = load_catalogue(_write(tmp_path, _content()))
     assert [c.id for c in found.causes] == ["x", "y"]
     assert found.boundaries == {"desync": "b"}
+    assert found.remedies["desync"].steps == ("a", "b")
     assert (found.causes[0].separate_by, found.causes[0].look_alike) == ("by", ("straggler",))
     remedy = found.causes[0].remedy
     assert (remedy.steps, remedy.verify, remedy.longer_timeout_helps) == (("a", "b"), ("v",), False)
@@ -55,6 +60,7 @@ def test_causes_are_found_by_label_in_the_graph_s_order(tmp_path: Path) -> None:
 DAMAGE: dict[str, Callable[[dict[str, Any]], object]] = {
     "no causes": lambda c: c.pop("causes"),
     "no boundaries": lambda c: c.pop("boundaries"),
+    "no remedies": lambda c: c.pop("remedies"),
     "boundaries are a list": lambda c: c.update(boundaries=[]),
     "a cause is a text": lambda c: c.update(causes=["x"]),
     "a cause without remedy": lambda c: c["causes"][0].pop("remedy"),

@@ -55,13 +55,12 @@ def fit_thresholds(
     named = first != labels.index(OTHER) if OTHER in labels else np.ones(len(first), bool)
     for mode, target in TARGETS.items():
         common = _threshold(top[named], (truth == first)[named], weight[named], target, _FLOORS[mode])
-        result[mode] = {
-            label: _near(
-                common,
-                _threshold(top[first == i], (truth == i)[first == i], weight[first == i], target, _FLOORS[mode]),
-            )
+        own = {
+            label: _threshold(top[first == i], (truth == i)[first == i], weight[first == i], target, _FLOORS[mode])
             for i, label in enumerate(labels)
         }
+        # `other` is never concluded, so its own threshold stands.
+        result[mode] = {label: t if label == OTHER else _near(common, t) for label, t in own.items()}
     return result
 
 
