@@ -14,7 +14,7 @@ from fsdpclassify.encoder import Encoder
 from fsdpclassify.evidence import Weighed, render, weigh
 from fsdpclassify.features import LINE_FACTS, Features, extract
 from fsdpclassify.head import Head, facts_array
-from fsdpclassify.initiating import initiating_nodes, initiating_ranks
+from fsdpclassify.initiating import initiating_nodes, initiating_ranks, shown_absent
 from fsdpclassify.manifest import Manifest
 from fsdpclassify.records import Diagnosis, Incident, InputKind
 from fsdpclassify.structure import grounds
@@ -113,7 +113,7 @@ def diagnose(
         abstained_because=verdict.abstained_because,
         collective=incident.collective,
         world_size=incident.world_size,
-        initiating_ranks=initiating_ranks(label, incident, speaking) if sure else (),
+        initiating_ranks=initiating_ranks(label, incident, speaking) if sure else shown_absent(incident),
         initiating_nodes=initiating_nodes(label, incident) if sure else (),
         waiting_ranks=incident.waiting,
         failed_ranks=incident.failed,

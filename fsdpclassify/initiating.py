@@ -34,6 +34,17 @@ def initiating_ranks(label: str, incident: Incident, evidence: Sequence[WindowLi
     return _stage_ends(incident, label) or incident.missing or _speaker(incident, evidence)
 
 
+def shown_absent(incident: Incident) -> tuple[int, ...]:
+    """Where no cause is concluded: the rank that the structure alone shows to have failed or not to have come.
+
+    Which rank to look at is worth saying also when the log does not tell why it did not come.
+    """
+    if any(e.kind in (EventKind.TRANSPORT, EventKind.MISMATCH) for e in incident.events):
+        return ()
+    absent = incident.failed or incident.missing
+    return absent if len(absent) == 1 else ()
+
+
 def initiating_nodes(label: str, incident: Incident) -> tuple[str, ...]:
     """Nodes alone at fault: those of failed ranks. A transport fault names none unless one end is shown."""
     if label != "rank_failure":

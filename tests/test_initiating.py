@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from fsdpclassify.initiating import initiating_nodes, initiating_ranks
+from fsdpclassify.initiating import initiating_nodes, initiating_ranks, shown_absent
 from fsdpclassify.records import Event, EventKind, Incident, LedgerRow, Line
 from fsdpclassify.window import When, WindowLine
 
@@ -244,3 +244,14 @@ def test_a_launcher_stopped_after_the_timeout_names_no_node() -> None:
     ]
     x = _incident(detection, *late, waiting=(0, 1, 2, 3, 8, 9, 10, 11), onset=10.0)
     assert initiating_ranks("rank_failure", x, []) == ()
+
+
+def test_without_a_verdict_the_only_absent_rank_is_still_named() -> None:
+    assert shown_absent(_incident(_timeout(0), missing=(3,))) == (3,)
+    assert shown_absent(_incident(_timeout(0), failed=(2,), missing=(3,))) == (2,)
+    assert shown_absent(_incident(_timeout(0), missing=(3, 4))) == ()
+
+
+@pytest.mark.parametrize("kind", [EventKind.TRANSPORT, EventKind.MISMATCH])
+def test_without_a_verdict_a_broken_wire_or_a_mismatch_names_nobody(kind: EventKind) -> None:
+    assert shown_absent(_incident(_timeout(0), Event(kind=kind, line=_line()), missing=(3,))) == ()

@@ -98,7 +98,9 @@ def test_undetermined_advises_nothing_but_says_what_to_record(cases: dict[str, C
         if found.verdict != "undetermined":
             continue
         assert (found.remedy.summary, found.remedy.steps) == (None, ()), name
-        assert (found.initiating_ranks, found.initiating_nodes) == ((), ()), name
+        assert found.initiating_nodes == (), name
+        assert len(found.initiating_ranks) <= 1, name
+        assert not set(found.initiating_ranks) & set(found.waiting_ranks), name
         assert found.collect_next, name
         assert found.cause is None or found.model_label == "other", name
 
