@@ -41,9 +41,6 @@ def waiting_ranks(events: Iterable[Event]) -> tuple[int, ...]:
             found.add(e.peer)
         elif e.kind is EventKind.JOINED and e.name == "joined":
             found.update(e.ranks)
-    for e in events:
-        if e.kind is EventKind.RANK_MAP and e.name == "device_wait" and e.rank is not None:
-            found.add(e.rank)
     found |= _silent_after_init(events)
     return tuple(sorted(found or _aborted(events)))
 
