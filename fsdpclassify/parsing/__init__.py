@@ -6,11 +6,42 @@ import re
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
-from fsdpclassify.parsing import agreement, c10d, context, failures, gloo, launchers, nccl, progress, serving
+from fsdpclassify.parsing import (
+    agreement,
+    c10d,
+    context,
+    deepspeed,
+    devices,
+    failures,
+    gloo,
+    kernel,
+    launchers,
+    logged,
+    megatron,
+    nccl,
+    pals,
+    pdsh,
+    ports,
+    processes,
+    progress,
+    ras,
+    scheduler,
+    serving,
+    smi,
+    topology,
+    torchcomms,
+    utilisation,
+    verl,
+)
+from fsdpclassify.parsing.blocks import with_tables
 from fsdpclassify.parsing.calls import with_calls
+from fsdpclassify.parsing.hosts import with_hosts
 from fsdpclassify.parsing.prefixes import read_lines
+from fsdpclassify.parsing.quoting import is_quoted
+from fsdpclassify.parsing.ras import with_laggards
 from fsdpclassify.parsing.reports import with_report_exits
 from fsdpclassify.parsing.rule import Rule
+from fsdpclassify.parsing.tasks import with_task_ranks
 from fsdpclassify.records import DETECTIONS, Event, EventKind, Line
 
 __all__ = ["RULES", "Rule", "parse", "read_lines"]
@@ -25,6 +56,33 @@ RULES: tuple[Rule, ...] = (
     *progress.RULES,
     *context.RULES,
     *serving.RULES,
+    *kernel.RULES,
+    *devices.RULES,
+    *ports.RULES,
+    *topology.RULES,
+    *utilisation.RULES,
+    *smi.RULES,
+    *processes.RULES,
+    *scheduler.RULES,
+    *deepspeed.RULES,
+    *logged.RULES,
+    *megatron.RULES,
+    *pals.RULES,
+    *pdsh.RULES,
+    *ras.RULES,
+    *torchcomms.RULES,
+    *verl.RULES,
+)
+#: What stands in tables, read whole once a rule has found the header.
+_TABLES = (
+    devices.REPORT,
+    ports.ADAPTERS,
+    ports.COUNTERS,
+    topology.MATRIX,
+    utilisation.CSV,
+    smi.NVIDIA,
+    smi.ROCM,
+    processes.PROCESSES,
 )
 _GATES = tuple((re.compile(rule.anchor), rule) for rule in RULES)
 #: How many following lines a wrapped message may go on for.
@@ -46,7 +104,9 @@ def parse(lines: Sequence[Line]) -> list[Event]:
         rules = candidates.of(line.text)
         if rules:
             events.extend(_events_of(rules, lines, index, line, once))
-    return with_calls(with_report_exits(events), lines)
+    events = with_report_exits(with_tables(events, lines, _TABLES))
+    events = with_laggards(with_task_ranks(events, lines))
+    return with_hosts(with_calls(events, lines), lines)
 
 
 class _Candidates:
@@ -76,13 +136,13 @@ def _events_of(
 ) -> list[Event]:
     found: list[Event] = []
     for rule in rules:
-        key = (line.source, line.rank, rule.name)
-        if rule.once and key in once:
+        if not rule.once:
+            found += _apply(rule, lines, index, line)
             continue
-        made = _apply(rule, lines, index, line)
-        if made and rule.once:
+        key = (line.source, line.rank, rule.name)
+        if key not in once and (made := _apply(rule, lines, index, line)):
             once.add(key)
-        found.extend(made)
+            found += made
     if len(found) < 2:
         return found
     if any(e.kind in DETECTIONS for e in found):
@@ -99,6 +159,8 @@ def _apply(rule: Rule, lines: Sequence[Line], index: int, line: Line) -> list[Ev
     if not matches and rule.joins:
         match = _joined(rule, lines, index, line)
         matches = [match] if match else []
+    if rule.detection and matches:
+        matches = [m for m in matches if not is_quoted(m.string, m.start())]
     return [event for match in matches for event in rule.build(match, line)]
 
 

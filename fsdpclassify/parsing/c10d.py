@@ -181,8 +181,15 @@ RULES = (
         detection=True,
     ),
     Rule(
+        name="aborted_communicator",
+        anchor=r"communicator was aborted on rank ",
+        pattern=re.compile(r"NCCL communicator was aborted on rank (?P<rank>\d{1,6})\b(?!.{0,300}Work[A-Z]{0,8}\()"),
+        build=simple(EventKind.WATCHDOG_ABORT, name="aborted"),
+        detection=True,
+    ),
+    Rule(
         name="timeout_watchdog_2",
-        anchor=r"Timeout watchdog caught exception|due to timeout - timeout watchdog detected",
+        anchor=r"Timeout watchdog caught exception|Aborting process on rank ",
         pattern=re.compile(
             r"(?:Timeout watchdog caught exception|Aborting process on rank (?P<rank>\d+) due to timeout)"
         ),

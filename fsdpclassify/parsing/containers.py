@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from fsdpclassify.records import RawLine
 
@@ -13,6 +14,10 @@ from fsdpclassify.records import RawLine
 _CRI = re.compile(r"\S{20,40} (stdout|stderr) ([FP]) ")
 _CLOCK = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d")
 _LONGEST = 64 * 1024
+#: Keys under which log shippers and clouds keep the line; of the last two only with a key of CloudWatch beside.
+_HOLDERS = ('"log"', '"@message"', '"textPayload"', '"logStreamName"', '"ingestionTime"')
+_CLOUDWATCH = ("logStreamName", "ingestionTime", "eventId")
+_MILLIS_END = 4_102_444_800_000
 
 
 def join_partial(raws: Sequence[RawLine]) -> Sequence[RawLine]:
@@ -38,8 +43,8 @@ def join_partial(raws: Sequence[RawLine]) -> Sequence[RawLine]:
 
 
 def unpack_json(text: str) -> str | None:
-    """The line inside a Docker or log-shipper record, with the record's time in front; None for other text."""
-    if not text.startswith("{") or ('"log"' not in text and '"@message"' not in text):
+    """The line inside a Docker, log-shipper or cloud record, with the record's time in front; None for other text."""
+    if not text.startswith("{") or not any(key in text for key in _HOLDERS):
         return None
     try:
         record = json.loads(text)
@@ -47,8 +52,17 @@ def unpack_json(text: str) -> str | None:
         return None
     if not isinstance(record, dict):
         return None
-    line = record.get("log", record.get("@message"))
+    line = record.get("log", record.get("@message", record.get("textPayload")))
+    if line is None and any(key in record for key in _CLOUDWATCH):
+        line = record.get("message")  # elsewhere a message is a program's own, beside its rank and level
     if not isinstance(line, str):
         return None
-    time = str(record.get("time", record.get("@timestamp", "")))
+    time = _time(record.get("time", record.get("@timestamp", record.get("timestamp", ""))))
     return f"{time} {line.rstrip()}" if _CLOCK.match(time) else line.rstrip()
+
+
+def _time(value: object) -> str:
+    """A record's time as ISO text; CloudWatch counts milliseconds since 1970."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MILLIS_END:
+        return str(value)
+    return f"{datetime.fromtimestamp(value // 1000, tz=UTC):%Y-%m-%dT%H:%M:%S}.{value % 1000:03d}Z"

@@ -17,11 +17,10 @@ _COLLECTIVE_FRAME = (
     r" \((?:[\w./-]*/)?(?:torch/distributed/|accelerate/)"
 )
 _PHRASES = re.compile(
-    r"AllGather timed out waiting for work on rank (?P<r1>\d+)"
+    r"[Aa]ll[Gg]ather timed out waiting for work on rank (?P<r1>\d+)"
     r"|FSDP forward pass hangs at param all-gather: wait\(\) never completes on rank (?P<r2>\d+)"
     r"|(?P<p3>NCCL timeout error during FSDP parameter shard collection)"
-    r"|(?P<p4>FSDP reduce_scatter backward hook timed out waiting for gradient sync)",
-    re.IGNORECASE,
+    r"|(?P<p4>FSDP reduce_scatter backward hook timed out waiting for gradient sync)"
 )
 
 

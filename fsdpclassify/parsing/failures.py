@@ -18,12 +18,16 @@ _SECONDARY = re.compile(
     r"|RendezvousTimeout|BrokenPipe|ConnectionReset"
     r"|RayTaskError|ActorDied"
 )
+#: What an exception says that reached a rank because its peers gave up.
+_TEARDOWN = re.compile(
+    r"communicator was aborted|Failed to recv, got 0 bytes|process group (?:has been|was|is) (?:aborted|destroyed|shut)"
+)
 _HANDLED = re.compile(r"Warning$")
 
 
 def _exception(match: re.Match[str], line: Line) -> Iterable[Event]:
     name = match["name"]
-    if _HANDLED.search(name) or _SECONDARY.search(name):
+    if _HANDLED.search(name) or _SECONDARY.search(name) or _TEARDOWN.search(match["detail"] or ""):
         return
     yield event(EventKind.ERROR, line, name=name.rsplit(".", 1)[-1], detail=match["detail"])
 
@@ -71,31 +75,13 @@ RULES = (
     Rule(
         name="gpu_fault",
         anchor=(
-            r"NVRM: Xid|fallen off the bus|GPU Hang|uncorrectable hardware error|GPU reset begin|VRAM is lost"
-            r"|illegal memory access|device-side assert|unspecified launch failure"
+            r"GPU Hang|illegal memory access|device-side assert"
+            r"|unspecified launch failure"
         ),
         pattern=re.compile(
-            r"NVRM: Xid \([^)]*\): (?P<code>\d+)|(?P<detail>fallen off the bus|GPU Hang"
-            r"|uncorrectable hardware error|GPU reset begin|VRAM is lost"
-            r"|an illegal memory access|device-side assert|unspecified launch failure)"
+            r"(?P<detail>GPU Hang|an illegal memory access|device-side assert"
+            r"|unspecified launch failure)"
         ),
         build=simple(EventKind.HARDWARE, name="gpu"),
-    ),
-    Rule(
-        name="iommu_fault",
-        anchor=r"IO_PAGE_FAULT|DMAR: \[DMA ",
-        pattern=re.compile(r"(?P<detail>IO_PAGE_FAULT|DMAR: \[DMA (?:Read|Write)\w*)"),
-        build=simple(EventKind.HARDWARE, name="iommu"),
-    ),
-    Rule(
-        name="link_fault",
-        anchor=(
-            r": Link down|link status definitely down|port module event|Port module event|health compromised"
-            r"|TX timeout"
-        ),
-        pattern=re.compile(
-            r"(?P<detail>: Link down|link status definitely down|health compromised|TX timeout (?:detected|on queue))"
-        ),
-        build=simple(EventKind.HARDWARE, name="link"),
     ),
 )

@@ -68,7 +68,7 @@ RULES = (
     ),
     Rule(
         name="gloo_peer",
-        anchor=r"Connection closed by peer|Connection reset by peer|Socket closed|caused connection abort",
+        anchor=r"Connection closed by peer|reset by peer|Socket closed|connection abort|\] Write error",
         pattern=re.compile(
             r"gloo/\S+:\d+\] (?P<detail>Connection closed by peer|Socket closed"
             r"|Read error[^\n]{0,80}(?:reset by peer|connection abort)"
@@ -79,9 +79,9 @@ RULES = (
     ),
     Rule(
         name="gloo_connect",
-        anchor=r"Gloo connectFullMesh failed|Connect timeout \[|Network is unreachable|No route to host",
+        anchor=r"Gloo connectFullMesh failed|\.cc:\d+\] [Cc]onnect",
         pattern=re.compile(
-            r"(?P<detail>Gloo connectFullMesh failed|gloo/\S+:\d+\] (?:Connect timeout|connect[^\n]{0,80}"
+            r"(?P<detail>Gloo connectFullMesh failed|gloo/\S+\.cc:\d+\] (?:Connect timeout|connect[^\n]{0,80}"
             r"(?:Network is unreachable|No route to host|Connection timed out)))"
         ),
         build=simple(EventKind.TRANSPORT, name="gloo_connect"),

@@ -6,10 +6,10 @@ import re
 from collections.abc import Callable
 from itertools import pairwise
 
-#: A c10 or excepthook prefix in the middle of a line.
+#: A c10 or excepthook prefix in the middle of a line; right behind a quotation mark it is a quotation.
 _GLUED = re.compile(
-    r"(?<=[^\s:(\[])[ \t]{0,9}(?=\[rank\d{1,6}\]:(?:\[[EWIFV]| ))"
-    r"|(?<=[^\s:])[ \t]{0,9}(?=\[[EWIFV] [\w/]{0,80}\.(?:cpp|hpp):\d+\] )"
+    r"(?<=[^\s:(\[\"'`])[ \t]{0,9}(?=\[rank\d{1,6}\]:(?:\[[EWIFV]| ))"
+    r"|(?<=[^\s:\"'`])[ \t]{0,9}(?=\[[EWIFV] [\w/]{0,80}\.(?:cpp|hpp):\d+\] )"
     r"|(?<=[ \t:])(?=\[rank\d{1,6}\]:\[[EWIFV])|(?<=[\])}%])(?=Traceback \(most recent call last\):)"
 )
 #: Outer prefixes of the message that starts there: task number, `--tee` label, Ray, mpirun, container stamp.

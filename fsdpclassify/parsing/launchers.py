@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterable
 
 from fsdpclassify.parsing.rule import Rule, event, simple
+from fsdpclassify.parsing.tasks import task_list
 from fsdpclassify.records import Event, EventKind, Line
 
 _SIGNALS = {
@@ -29,6 +30,7 @@ def _slurm_exit(match: re.Match[str], line: Line) -> Iterable[Event]:
         rank=None,
         code=code,
         name="srun",
+        ranks=task_list(match["tasks"]),
         detail=f"{match['node']}: task {match['tasks']}: {what}",
     )
 

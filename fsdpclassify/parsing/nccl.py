@@ -62,7 +62,8 @@ def _setup(match: re.Match[str], line: Line) -> Iterable[Event]:
 
 _SOCKET = (
     r"(?:Call to (?:recv|send|connect)\b[^\n]{0,80}? failed ?: ?(?P<errno>[^\n]{3,60})|"
-    r"Connect to \S+ failed ?: ?(?P<errno2>[^\n]{3,60})|connect to \S+ returned (?P<errno3>[^,\n]{3,60}), exceeded)"
+    r"Connect to \S+ failed ?: ?(?P<errno2>[^\n]{3,60})|"
+    r"connect to \S+ returned (?P<errno3>[^,\n]{3,60}), exceeded error retry count)"
 )
 
 
@@ -91,7 +92,7 @@ RULES = (
     ),
     Rule(
         name="nccl_socket",
-        anchor=r"Call to (?:recv|send|connect) |Connect to |exceeded error retry count",
+        anchor=r"Call to (?:recv|send|connect)|Connect to |exceeded error retry count",
         pattern=re.compile(_SOCKET),
         build=_socket,
         detection=True,
@@ -113,10 +114,9 @@ RULES = (
         name="ofi_error",
         anchor=r"NET/OFI ",
         pattern=re.compile(
-            r"NET/OFI (?:Request \S+ completed with error|Unable to insert remote address"
+            r"NET/OFI (?i:Request \S+ completed with error|Unable to insert remote address"
             r"|[^\n]{0,60}(?:Unresponsive remote|Unreachable remote)"
-            r"|[^\n]{0,80}(?:RC: -?[1-9]\d*|error\b))",
-            re.IGNORECASE,
+            r"|[^\n]{0,80}(?:RC: -?[1-9]\d*|error\b))"
         ),
         build=_named,
         detection=True,

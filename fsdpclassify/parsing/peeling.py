@@ -25,6 +25,10 @@ _MPI = re.compile(r"\[(?:\d{1,9},)?(\d{1,6})\](?:<std(?:out|err|diag)>: ?|(?=[A-
 _MPI_TIME = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d 20\d\d(?=<std|\[)(?:<std(?:out|err)>: ?)?")
 _POD = re.compile(r"\[pod/([\w.-]{1,120})/[\w.-]{1,120}\] ")
 _CRI = re.compile(r"std(?:out|err) [FP] ")
+#: `aws logs tail` puts the stream's name behind the time; SageMaker's begins with the host.
+_STREAM = re.compile(r"(algo-\d{1,4})[-/][\w./-]{0,200} |[\w./=-]{3,260} (?=\[rank\d{1,6}\]:)")
+#: PALS labels: host and global rank.
+_PALS = re.compile(r"(nid\d{3,6}|x\d{4}c\ds\d{1,3}b\dn\d[\w.-]{0,80}) (\d{1,6}): ")
 _COMPOSE = re.compile(r"([A-Za-z][\w.-]{0,80}-\d+) +\| ")
 _HOST = re.compile(
     r"([A-Za-z][\w.-]{0,80}\d[\w.-]{0,80}): (?=\[|\(|[EWIF]\d{4} |[A-Za-z][\w.-]{0,80}:\d+:\d+ \[|NCCL |Traceback|\{)"
@@ -174,7 +178,9 @@ def _nccl_rule(item: Peeled) -> bool:
 
 
 def _host_rule(item: Peeled) -> bool:
-    match = _HOST.match(item.body) if item.plain and not item.headed else None
+    # Behind the host that a system log names, a word with a colon is an interface or a device.
+    bare = item.plain and not item.headed and item.node in (None, item.raw.hint_node)
+    match = _HOST.match(item.body) if bare else None
     match = match or _JOB.match(item.body) or _SYSLOG.match(item.body)
     if match is None:
         return False
@@ -190,6 +196,24 @@ def _pod_rule(item: Peeled) -> bool:
     return _cut(item, match)
 
 
+def _pals_rule(item: Peeled) -> bool:
+    match = _PALS.match(item.body) if item.plain else None
+    if match is None:
+        return False
+    item.node, item.global_rank, item.plain = match[1], int(match[2]), False
+    return _cut(item, match)
+
+
+def _stream_rule(item: Peeled) -> bool:
+    """A stream's name, only right behind a collector's time: elsewhere such a word is a path."""
+    front = item.text[: len(item.text) - len(item.body)]
+    match = _STREAM.match(item.body) if item.plain and _ISO_FIRST.fullmatch(front) else None
+    if match is None:
+        return False
+    item.node = match[1] or item.node
+    return _cut(item, match)
+
+
 def _stamp_rule(item: Peeled) -> bool:
     for pattern in (_ISO_FIRST, _CLOCK_FIRST, _DATE_FIRST, _MPI_TIME, _CRI):
         match = pattern.match(item.body)
@@ -200,7 +224,9 @@ def _stamp_rule(item: Peeled) -> bool:
 
 Strip = Callable[[Peeled], bool]
 _BRACKETED: tuple[Strip, ...] = (_rank_rule, _c10_rule, _nccl_rule, _mpi_rule, _tee_rule, _pod_rule, _pid_rule)
-_LETTERED: tuple[Strip, ...] = (_c10_rule, _host_rule, _stamp_rule, _nccl_rule, _pod_rule)
+_LETTERED: tuple[Strip, ...] = (
+    _c10_rule, _host_rule, _stamp_rule, _nccl_rule, _pod_rule, _pals_rule, _stream_rule,
+)  # fmt: skip
 _NUMBERED: tuple[Strip, ...] = (_host_rule, _stamp_rule, _slurm_rule)
 
 

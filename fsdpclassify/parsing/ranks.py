@@ -19,7 +19,7 @@ _SAID = re.compile(
     r"(?:^|[\s\]>|,{(])(?:\[rank[ :=]?(?P<a>\d{1,6})(?:/\d{1,6})?\]|\(rank[ :=]{0,2}(?P<b>\d{1,6})\)"
     r"|['\"]rank['\"]: ?(?P<c>\d{1,6})\b(?!\.)"
     r"|rank=(?P<d>\d{1,6})\b)|GLOBAL_RANK: (?P<e>\d{1,6})\b|^rank[ :]{0,2}(?P<f>\d{1,6})[:|\]] "
-    r"|\[Rank (?P<g>\d{1,6})\] (?=step=|\[)"
+    r"|\[Rank (?P<g>\d{1,6})\] (?=step=|\[|time \(ms\))"
     r"|^\W?\[?Rank (?P<h>\d{1,6})\W?(?::|\]) (?!Ranks? \d|Watchdog|failed)",
 )
 _SAID_REACH = 160
@@ -46,7 +46,7 @@ class Ranks:
     tee: Mapping[int, int | None]
     bracket: Mapping[int, int | None]
     task: Mapping[int, int | None]
-    hosts: Mapping[tuple[str, int], int]
+    hosts: Mapping[tuple[str | None, int], int]
 
     @classmethod
     def of(cls, items: Sequence[Peeled]) -> Ranks:
@@ -55,7 +55,7 @@ class Ranks:
             tee=_shifts(items, lambda i: i.tee, local=True),
             bracket=_shifts(items, lambda i: i.bracket, local=True),
             task=_shifts(items, lambda i: i.task, local=False),
-            hosts=_comm_ranks(items),
+            hosts={**_comm_ranks(items), **_ray_ranks(items)},
         )
 
     def of_line(self, item: Peeled) -> int | None:
@@ -63,7 +63,7 @@ class Ranks:
         if item.c10 or item.brackets > 1:
             return item.global_rank
         if item.bracket is not None:
-            shifted = _shifted(item.bracket, self.bracket.get(item.source))
+            shifted = _shifted(item.bracket, self.bracket.get(item.raw.source))
             return shifted if shifted is not None else item.said
         if item.global_rank is not None:
             return item.global_rank
@@ -72,7 +72,7 @@ class Ranks:
         return self._by_outer(item)
 
     def _by_outer(self, item: Peeled) -> int | None:
-        if item.node is not None and item.pid is not None and (item.node, item.pid) in self.hosts:
+        if item.pid is not None and (item.node, item.pid) in self.hosts:
             return self.hosts[(item.node, item.pid)]
         if item.tee is not None:
             return _shifted(item.tee, self.tee.get(item.source))
@@ -97,10 +97,12 @@ def _shifts(items: Sequence[Peeled], outer: Outer, *, local: bool) -> dict[int, 
         number = outer(item)
         if number is None:
             continue
-        seen[item.source].add(number)
-        nodes[item.source] = item.raw.hint_node
-        if (sure := _sure(item)) is not None:
-            shifts[item.source].add(sure - number)
+        source = item.raw.source
+        if number not in seen[source]:
+            seen[source].add(number)
+            nodes[source] = item.raw.hint_node
+        if (item.c10 or item.cpp or item.said is not None) and (sure := _sure(item)) is not None:
+            shifts[source].add(sure - number)
     proven_local = any(s != {0} for s in shifts.values())
     repeated = local and _repeat(seen, nodes)
     return {
@@ -138,9 +140,26 @@ def _repeat(seen: Mapping[int, set[int]], nodes: Mapping[int, str | None]) -> bo
     return any(a & b for n, a in by_node.items() for m, b in by_node.items() if n < m)
 
 
-def _comm_ranks(items: Iterable[Peeled]) -> dict[tuple[str, int], int]:
+#: Ray Train lists its workers; everywhere in Ray a process that named its rank once has it in all its lines.
+_RAY_WORKER = re.compile(r"\bip=([\d.a-fA-F:]{2,45}), pid=(\d{1,9})\) world_rank=(\d{1,6})\b")
+
+
+def _ray_ranks(items: Iterable[Peeled]) -> dict[tuple[str | None, int], int]:
+    """Map (node, pid) of Ray's prefix to the rank that this process stated; processes with several are left out."""
+    seen: dict[tuple[str | None, int], set[int]] = defaultdict(set)
+    for item in items:
+        if item.pid is None or not item.text.startswith("("):
+            continue
+        if item.c10 and item.global_rank is not None:
+            seen[(item.node, item.pid)].add(item.global_rank)
+        elif "world_rank=" in item.body and (match := _RAY_WORKER.search(item.body, 0, 400)) is not None:
+            seen[(match[1], int(match[2]))].add(int(match[3]))
+    return {place: next(iter(ranks)) for place, ranks in seen.items() if len(ranks) == 1}
+
+
+def _comm_ranks(items: Iterable[Peeled]) -> dict[tuple[str | None, int], int]:
     """Map (host, pid) to the rank in the largest communicator seen, which is taken for the world."""
-    seen: dict[tuple[str, int], tuple[int, int]] = {}
+    seen: dict[tuple[str | None, int], tuple[int, int]] = {}
     for item in items:
         if item.node is None or item.pid is None or "nranks" not in item.body:
             continue

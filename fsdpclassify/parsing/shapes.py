@@ -9,7 +9,8 @@ first number of its line) are peeled afresh every time.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Any
 
 from fsdpclassify.parsing.clock import Stamp, find_stamp, full_date, holds_clock
 from fsdpclassify.parsing.peeling import Peeled
@@ -27,21 +28,25 @@ _MOST = 20_000
 #: How far into the body a message may name its own rank.
 _SAID_REACH = 161
 _NUMBERS = ("global_rank", "bracket", "tee", "task", "said", "pid", "device")
+_FLAGS = ("brackets", "c10", "cpp", "headed", "plain")
+_FIELDS = tuple(each.name for each in fields(Peeled))
+_NODE, _STAMP = _FIELDS.index("node"), _FIELDS.index("stamp")
+#: The first fields of a `Peeled` are a line's own: the line, its text, its body.
+_OWN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Recipe:
-    """Where in a line of one shape its body, its stamp and its numbers stand; flags are the shape's own."""
+    """Where in a line of one shape its body, its stamp and its numbers (field, start, end) stand.
+
+    `shared` are the fields of a `Peeled` behind the line's own, as they are for all lines of the shape.
+    """
 
     body: int
     stamp: Span | None
-    numbers: tuple[Span | None, ...]
+    numbers: tuple[tuple[int, int, int], ...]
     node: Span | None
-    brackets: int
-    c10: bool
-    cpp: bool
-    headed: bool
-    plain: bool
+    shared: tuple[Any, ...]
 
 
 class Shapes:
@@ -59,12 +64,13 @@ class Shapes:
         recipe = self._recipes.get(self._shape)
         if recipe is None or isinstance(recipe, int):
             return None
-        ranks = [None if span is None else int(text[span[0] : span[1]]) for span in recipe.numbers]
-        node = raw.hint_node if recipe.node is None else text[recipe.node[0] : recipe.node[1]]
-        return Peeled(
-            raw, text, text[recipe.body :], ranks[0], ranks[1], recipe.brackets, ranks[2], ranks[3], ranks[4], node,
-            ranks[5], ranks[6], self._stamp(text, recipe.stamp), recipe.c10, recipe.cpp, recipe.headed, recipe.plain,
-        )  # fmt: skip
+        values = [raw, text, text[recipe.body :], *recipe.shared]
+        for place, start, end in recipe.numbers:
+            values[place] = int(text[start:end])
+        values[_NODE] = raw.hint_node if recipe.node is None else text[recipe.node[0] : recipe.node[1]]
+        if recipe.stamp is not None:
+            values[_STAMP] = self._stamp(text, recipe.stamp)
+        return Peeled(*values)
 
     def learn(self, item: Peeled) -> None:
         """`item` is what the whole of the line last asked for was peeled to."""
@@ -77,9 +83,7 @@ class Shapes:
         # A number that happens to stand twice in this line may stand once in the next.
         self._recipes[self._shape] = recipe or min(seen + 1, _SIGHTINGS)
 
-    def _stamp(self, text: str, span: Span | None) -> Stamp | None:
-        if span is None:
-            return None
+    def _stamp(self, text: str, span: Span) -> Stamp | None:
         printed = text[: span[1]]
         if printed not in self._stamps:
             if len(self._stamps) >= _MOST:
@@ -105,13 +109,9 @@ def _recipe(item: Peeled) -> _Recipe | None:
     return _Recipe(
         body=body,
         stamp=stamp,
-        numbers=tuple(span or None for span in spans),
+        numbers=tuple((_FIELDS.index(name), *span) for name, span in zip(_NUMBERS, spans, strict=True) if span),
         node=node if node[1] else None,
-        brackets=item.brackets,
-        c10=item.c10,
-        cpp=item.cpp,
-        headed=item.headed,
-        plain=item.plain,
+        shared=tuple(getattr(item, name) if name in _FLAGS else None for name in _FIELDS[_OWN:]),
     )
 
 

@@ -81,6 +81,9 @@ UNITS = [
     "[1, 2] ", "collective #", "CollectiveFingerPrint(", "Detected mismatch between collectives on ranks. Rank 1 is running collective: ",
     "Received a dump signal due to a collective timeout from rank 1 ", "is setting up NCCL communicator ", "--local_rank=1 ", "x exits with return code = ",
     "srun: error: a: tasks 1", "rank : 1 ", "time : 1", "rank=1", "{\"log\":", "TRT-LLM ", "loss", "train_", "barrier (", "torch/distributed/", "[01;31m", "Read error",
+    "algo-1-", "2026-03-05T04:11:20Z a/", "ERROR a: ", "ERROR a: AError: ", "time (ms) | a: 1 ", "time (ms) | ", "a ..: (1.0, ", "a .", "step:1 - ", "step:1 - timing_s/step:1 ",
+    'print("', 'response: "', 'response: "WorkNCCL(', "[1] ", "node1: ", "nid001 1: ", "1 ranks have launched up to operation 1 ", "rank 1 exited with code ", "a: rank 1 died from signal 1 ",
+    "TorchCommNCCL.cpp:1] ", "[rank=1][name=a] Operation ", "pid=1) world_rank=1 ip=1, ", "communicator was aborted on rank 1 ", "srun: error: a: tasks 1-9,", "pdsh@a: ", '"logStreamName"',
 ]  # fmt: skip
 
 
