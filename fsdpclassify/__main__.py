@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fsdpclassify.cli import main
+from fsdpclassify.entry import main
 
 if __name__ == "__main__":
     main()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from fsdpclassify.catalogue import Catalogue, Cause
 from fsdpclassify.records import Alternative, EventKind, Incident, Remedy
 
 _RIVALS = 2
+_RANKS = 8
 _LEAST = 0.05
 
 
@@ -38,6 +39,11 @@ def remedy_for(label: str, cause: int | None, catalogue: Catalogue) -> Remedy:
     return catalogue.remedies.get(label, Remedy())
 
 
+def _some(ranks: Sequence[int]) -> str:
+    shown = ", ".join(map(str, ranks[:_RANKS])) + (", …" if len(ranks) > _RANKS else "")
+    return f"rank {shown}"
+
+
 def collect_next(incident: Incident, *, sure: bool) -> tuple[str, ...]:
     """What to record next time; for an undetermined incident never empty, only what this input lacks."""
     wishes = []
@@ -47,11 +53,14 @@ def collect_next(incident: Incident, *, sure: bool) -> tuple[str, ...]:
             "the logs of every rank, not only of those that print the timeout"
             " (torchrun --log-dir DIR --redirects 3 --tee 3)"
         )
-    if EventKind.NOTIFIED not in kinds and EventKind.DUMPING not in kinds:
+    if not kinds & {EventKind.NOTIFIED, EventKind.DUMPING, EventKind.RECORDED}:
         wishes.append(
             "flight-recorder dumps: TORCH_FR_BUFFER_SIZE=2000 (TORCH_NCCL_TRACE_BUFFER_SIZE before torch 2.8)"
             " and TORCH_NCCL_DUMP_ON_TIMEOUT=1"
         )
+    without = [row.rank for row in incident.ledger if not row.dump]
+    if EventKind.RECORDED in kinds and without:
+        wishes.append(f"the flight-recorder dumps of all ranks: {_some(without)} left none or was not given")
     if EventKind.STACK_WAIT not in kinds:
         wishes.append(
             "while it hangs: py-spy dump --pid PID on every rank; one whose stack is in no collective is late"

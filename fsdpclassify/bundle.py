@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from fsdpclassify.encoder import ENCODER_FILE, TOKENIZER_FILE
 from fsdpclassify.errors import BundleError
-from fsdpclassify.features import FEATURE_VERSION
 from fsdpclassify.head import HEAD_FILE
 from fsdpclassify.manifest import MANIFEST_FILE, Manifest, decode, encode
 from fsdpclassify.onnx_wire import has_external_data, output_shapes
-from fsdpclassify.templating import TEMPLATING_VERSION
 
 ENVIRONMENT = "FSDPCLASSIFY_MODEL"
 REQUIRED_FILES = (ENCODER_FILE, HEAD_FILE, TOKENIZER_FILE)
@@ -55,6 +51,9 @@ def _existing(folder: Path, what: str) -> Path:
 
 def read_manifest(folder: str | os.PathLike[str]) -> Manifest:
     """Read and check `manifest.json` by itself: schema, keys, types, and versions this program knows."""
+    from fsdpclassify.features import FEATURE_VERSION  # these load most of the model's side of the program
+    from fsdpclassify.templating import TEMPLATING_VERSION
+
     path = Path(folder) / MANIFEST_FILE
     manifest = decode(_read(path, "no manifest, so this is no bundle", _MAX_MANIFEST_BYTES), path)
     for name, found, known in (
@@ -151,6 +150,8 @@ def write(folder: str | os.PathLike[str], manifest: Manifest, files: Mapping[str
     place of one that stood there. Files of `files` that are not part of the bundle's contract, such as
     a card, are listed and hashed like the others.
     """
+    import tempfile
+
     target = Path(folder)
     target.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as scratch:
@@ -166,6 +167,8 @@ def write(folder: str | os.PathLike[str], manifest: Manifest, files: Mapping[str
 
 def _replace(fresh: Path, target: Path, aside: Path) -> None:
     """Move `fresh` to `target`; what stood there is kept aside until the new one stands."""
+    import shutil
+
     if not target.exists():
         fresh.rename(target)
         return

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import BinaryIO
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
 
-from fsdpclassify.bundle import locate, manifest_sha256, verify
-from fsdpclassify.catalogue import load_catalogue
-from fsdpclassify.causes import CauseScorer
+from fsdpclassify.background import Background
 from fsdpclassify.decision import MODES
-from fsdpclassify.diagnosis import Model, diagnose, score
-from fsdpclassify.encoder import Encoder
 from fsdpclassify.errors import SourceError, UsageError
-from fsdpclassify.head import Head
-from fsdpclassify.masking import mask_report, mask_text
 from fsdpclassify.reading import Findings, find, first_fatal_error
-from fsdpclassify.records import FatalError, Incident, InputRow, InputStatus, ModelInfo, Report
+from fsdpclassify.records import Diagnosis, FatalError, Incident, InputRow, InputStatus, ModelInfo, Report
 from fsdpclassify.sources import Source, collect, from_text
 from fsdpclassify.version import __version__
+
+# The modules of the model are imported where it is loaded: in a thread, while logs are read.
+if TYPE_CHECKING:
+    from fsdpclassify.diagnosis import Model
+    from fsdpclassify.manifest import Manifest
 
 _REASONS = 3
 Input = str | bytes | os.PathLike[str] | Iterable[os.PathLike[str]]
@@ -36,34 +36,62 @@ class Inspection:
     first_fatal_error: FatalError | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """What is known of a bundle once its files were checked."""
+
+    manifest: Manifest
+    info: ModelInfo
+
+
 class Classifier:
     """A loaded bundle. Thread-safe and picklable (a copy loads the same folder again).
 
     `str` and `bytes` are log text; `os.PathLike` or an iterable of them are paths; nothing is guessed.
     """
 
-    def __init__(self, model: Model, info: ModelInfo) -> None:
-        self._model = model
-        self.info = info
+    def __init__(self, checked: Callable[[], Checked], model: Callable[[], Model]) -> None:
+        self._checked = checked
+        self._loaded = model
 
     @classmethod
-    def load(cls, path: os.PathLike[str] | str | None = None) -> Classifier:
-        """Load and check a bundle: the argument, else FSDPCLASSIFY_MODEL, else ours. Raises `BundleError`."""
+    def load(cls, path: os.PathLike[str] | str | None = None, *, wait: bool = True) -> Classifier:
+        """Load and check a bundle: the argument, else FSDPCLASSIFY_MODEL, else ours. Raises `BundleError`.
+
+        Without `wait` that goes on in threads while logs are read; what is wrong with the bundle is then raised by
+        the first call that asks for its name or its answer.
+        """
+        from fsdpclassify.bundle import locate
+
         folder = locate(path)
-        manifest = verify(folder)
-        model = Model(
-            manifest=manifest,
-            encoder=Encoder(folder),
-            head=Head(folder),
-            causes=CauseScorer(folder),
-            catalogue=load_catalogue(folder),
-        )
-        return cls(model, ModelInfo(name=manifest.name, version=manifest.version, sha256=manifest_sha256(folder)))
+        checked = Background(partial(_check, folder))
+        model = Background(lambda: _load(folder, checked().manifest))
+        if wait:
+            model()
+        return cls(checked, model)
+
+    def __getstate__(self) -> tuple[Checked, Model]:
+        """The model travels, the threads that loaded it do not."""
+        return self._checked(), self._model
+
+    def __setstate__(self, state: tuple[Checked, Model]) -> None:
+        """Take over a model that was loaded when it arrived."""
+        checked, model = state
+        self._checked, self._loaded = lambda: checked, lambda: model
+
+    @property
+    def _model(self) -> Model:
+        return self._loaded()
+
+    @property
+    def info(self) -> ModelInfo:
+        """By what name reports call the bundle."""
+        return self._checked().info
 
     @property
     def labels(self) -> tuple[str, ...]:
         """The bundle's labels in the order of its outputs."""
-        return self._model.manifest.labels
+        return self._checked().manifest.labels
 
     def classify(
         self,
@@ -97,15 +125,14 @@ class Classifier:
         if mode not in MODES:
             message = f"unknown mode {mode!r}; one of {', '.join(MODES)}"
             raise UsageError(message)
+        from fsdpclassify.masking import mask_report, mask_text
+
         started = time.perf_counter()
         # Identities get their placeholders once for the whole report; secrets go before lines are cut.
         hide = partial(mask_text, level="none" if mask == "none" else "secrets")
         findings = find(sources, hung=hung)
         paths = [row.path for row in findings.inputs]
-        diagnoses = tuple(
-            diagnose(self._model, incident, findings.kinds, paths, mode=mode, mask=hide)
-            for incident in findings.incidents
-        )
+        diagnoses = self._diagnoses(findings, paths, mode, hide) if findings.incidents else ()
         report = Report(
             tool_version=__version__,
             model=self.info,
@@ -115,6 +142,16 @@ class Classifier:
             elapsed_ms=round((time.perf_counter() - started) * 1000),
         )
         return mask_report(report, mask)
+
+    def _diagnoses(
+        self, findings: Findings, paths: Sequence[str], mode: str, mask: Callable[[str], str]
+    ) -> tuple[Diagnosis, ...]:
+        model = self._model
+        from fsdpclassify.diagnosis import diagnose
+
+        return tuple(
+            diagnose(model, incident, findings.kinds, paths, mode=mode, mask=mask) for incident in findings.incidents
+        )
 
     def score(self, x: Input, *, hung: bool = False) -> dict[str, float]:
         """Probabilities of the last incident by label; `{}` when there is none.
@@ -141,11 +178,41 @@ class Classifier:
             raise SourceError(f"nothing could be read: {reasons}")
         if not findings.incidents:
             return {}
-        return score(self._model, findings.incidents[-1], findings.kinds).probabilities
+        model = self._model
+        from fsdpclassify.diagnosis import score
+
+        return score(model, findings.incidents[-1], findings.kinds).probabilities
 
     def inspect(self, x: Input, *, hung: bool = False) -> Inspection:
         """The ledger and events, without the model."""
         return inspect_sources(_sources(x, None), hung=hung)
+
+
+def _check(folder: Path) -> Checked:
+    from fsdpclassify.bundle import manifest_sha256, verify
+
+    manifest = verify(folder)
+    info = ModelInfo(name=manifest.name, version=manifest.version, sha256=manifest_sha256(folder))
+    return Checked(manifest=manifest, info=info)
+
+
+def _load(folder: Path, manifest: Manifest) -> Model:
+    # First of all: onnxruntime begins with a part of numpy, and another thread must not meet numpy half made.
+    import numpy  # noqa: F401
+
+    from fsdpclassify.catalogue import load_catalogue
+    from fsdpclassify.causes import CauseScorer
+    from fsdpclassify.diagnosis import Model
+    from fsdpclassify.encoder import Encoder
+    from fsdpclassify.head import Head
+
+    return Model(
+        manifest=manifest,
+        encoder=Encoder(folder),
+        head=Head(folder),
+        causes=CauseScorer(folder),
+        catalogue=load_catalogue(folder),
+    )
 
 
 def inspect_sources(sources: Sequence[Source], *, hung: bool = False) -> Inspection:

@@ -9,11 +9,12 @@ could be read, 4 bad bundle, 5 evaluate or retrain ran and the answer is no, 70 
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import Annotated, NoReturn
 
 import typer
 
+from fsdpclassify import commands
+from fsdpclassify.cli_group import GuardedGroup
 from fsdpclassify.cli_measure import evaluate, retrain
 from fsdpclassify.cli_model import model_app
 from fsdpclassify.cli_options import (
@@ -27,14 +28,11 @@ from fsdpclassify.cli_options import (
     Paths,
     example,
 )
-from fsdpclassify.console import GuardedGroup, answer, guarded_output, terminal_style, warn
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from fsdpclassify.records import InputRow, Report
-
-UNDETERMINED, NO_TIMEOUT, NOTHING_READ = 10, 11, 3
+from fsdpclassify.commands import NO_TIMEOUT as NO_TIMEOUT
+from fsdpclassify.commands import NOTHING_READ as NOTHING_READ
+from fsdpclassify.commands import UNDETERMINED as UNDETERMINED
+from fsdpclassify.commands import Request
+from fsdpclassify.console import answer, guarded_output, terminal_style
 
 _EXIT_CODES = (
     "0   a verdict",
@@ -94,18 +92,17 @@ def classify(
 
     The exit code follows the last incident: 0 a verdict, 10 undetermined, 11 no timeout found.
     """
-    from fsdpclassify.classifier import Classifier
-    from fsdpclassify.report import render_report, report_as_dict, to_json
-
-    loaded = Classifier.load(model)
-    report = loaded.classify_paths(paths, stdin=_stdin(paths), hung=hung, mode=mode, mask=mask, max_bytes=max_bytes)
-    read = anything_read(report.inputs)
-    if as_json:
-        answer(to_json(report_as_dict(report)))
-    elif read:
-        width, colour = terminal_style()
-        answer(render_report(report, width=width, colour=colour))
-    _finish(exit_code(report) if read else _nothing_read(report.inputs), exit_zero=exit_zero)
+    request = Request(
+        paths=paths,
+        as_json=as_json,
+        hung=hung,
+        mode=mode,
+        model=model,
+        mask=mask,
+        exit_zero=exit_zero,
+        max_bytes=max_bytes,
+    )
+    _exit(commands.classify(request))
 
 
 @app.command(epilog=example("fsdpclassify score --json trainer.log"))
@@ -121,18 +118,8 @@ def score(
 
     Exits 0 with an incident and 11 without one; abstention is the business of classify.
     """
-    from fsdpclassify.classifier import Classifier
-    from fsdpclassify.report import score_as_dict, to_json
-    from fsdpclassify.report.tables import render_scores
-
-    loaded = Classifier.load(model)
-    report = loaded.classify_paths(paths, stdin=_stdin(paths), hung=hung, max_bytes=max_bytes)
-    scores = dict(report.incidents[-1].probabilities) if report.incidents else {}
-    read = anything_read(report.inputs)
-    if as_json or read:
-        answer(to_json(score_as_dict(scores)) if as_json else render_scores(scores))
-    code = 0 if scores else NO_TIMEOUT
-    _finish(code if read else _nothing_read(report.inputs), exit_zero=exit_zero)
+    request = Request(paths=paths, as_json=as_json, hung=hung, model=model, exit_zero=exit_zero, max_bytes=max_bytes)
+    _exit(commands.score(request))
 
 
 @app.command(epilog=example("fsdpclassify inspect logs/ | less"))
@@ -148,20 +135,8 @@ def inspect(
 
     Exits 0 with an incident and 11 without one.
     """
-    from fsdpclassify.masking import Masker, mask_values
-    from fsdpclassify.reading import find, first_fatal_error
-    from fsdpclassify.report import to_json
-    from fsdpclassify.report.inspection import inspection_as_dict, render_inspection
-    from fsdpclassify.sources import collect
-
-    found = find(collect(paths, stdin=_stdin(paths), max_bytes=max_bytes), hung=hung)
-    hide = Masker("none" if mask == "none" else "secrets").mask
-    shown = mask_values(inspection_as_dict(found, first_fatal_error(found), hide), mask)
-    read = anything_read(found.inputs)
-    if as_json or read:
-        answer(to_json(shown) if as_json else render_inspection(shown, width=terminal_style()[0]))
-    code = 0 if found.incidents else NO_TIMEOUT
-    _finish(code if read else _nothing_read(found.inputs), exit_zero=exit_zero)
+    request = Request(paths=paths, as_json=as_json, hung=hung, mask=mask, exit_zero=exit_zero, max_bytes=max_bytes)
+    _exit(commands.inspect(request))
 
 
 @app.command(epilog=example("fsdpclassify labels --model my-model/"))
@@ -183,36 +158,11 @@ app.command(epilog=example("fsdpclassify retrain my-incidents/ --output my-model
 app.add_typer(model_app, name="model")
 
 
-def exit_code(report: Report) -> int:
-    """The documented code of a report of which something could be read; the last incident decides."""
-    if not report.incidents:
-        return NO_TIMEOUT
-    return UNDETERMINED if report.incidents[-1].verdict == "undetermined" else 0
-
-
-def anything_read(inputs: Sequence[InputRow]) -> bool:
-    """Whether at least one input was read, if only in part."""
-    return any(row.status in ("ok", "truncated") for row in inputs)
-
-
-def _nothing_read(inputs: Sequence[InputRow]) -> int:
-    for row in inputs:
-        warn(f"{row.path}: {row.status}" + (f": {row.message}" if row.message else ""))
-    if not inputs:
-        warn("no input was found")
-    return NOTHING_READ
-
-
-def _finish(code: int, *, exit_zero: bool) -> None:
-    raise typer.Exit(0 if exit_zero and code in (UNDETERMINED, NO_TIMEOUT) else code)
-
-
-def _stdin(paths: Sequence[str]) -> BinaryIO | None:
-    # A descriptor that was closed before the start leaves no `sys.stdin` at all.
-    return sys.stdin.buffer if "-" in paths and sys.stdin is not None else None
+def _exit(code: int) -> NoReturn:
+    raise typer.Exit(code)
 
 
 def main() -> None:
-    """Entry point of the `fsdpclassify` script; never returns."""
+    """Parse the arguments with typer and run the command; never returns."""
     with guarded_output():
         app(prog_name="fsdpclassify")

@@ -1,4 +1,4 @@
-"""Standard streams, colour and exit codes of the command line; nothing here knows a command."""
+"""Standard streams, colour and exit codes of the command line; nothing here knows a command, or typer."""
 
 from __future__ import annotations
 
@@ -8,10 +8,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from shutil import get_terminal_size
 from typing import TextIO
-
-from typer import Abort, Context, Exit
-from typer.core import TyperGroup
-from typer.exceptions import TyperException
 
 from fsdpclassify.errors import FsdpClassifyError, UsageError
 
@@ -24,27 +20,22 @@ class OutputError(FsdpClassifyError):
     """The answer was found, but stdout does not take it."""
 
 
-class GuardedGroup(TyperGroup):
-    """A command group that turns errors into one line on stderr and the documented exit code."""
+def code_of(error: Exception) -> int:
+    """Say on stderr what went wrong, in one line, and return the exit code for it.
 
-    def invoke(self, ctx: Context) -> object:  # type: ignore[override]
-        """Run a command; only with `FSDPCLASSIFY_DEBUG` set does an unexpected error show its traceback."""
-        try:
-            return super().invoke(ctx)
-        except (TyperException, Exit, Abort):
-            raise
-        except FsdpClassifyError as error:
-            warn(str(error))
-            raise Exit(error.exit_code) from None
-        except BrokenPipeError:
-            silence(sys.stdout)
-            raise Exit(0) from None
-        except Exception as error:
-            if os.environ.get(DEBUG_VARIABLE):
-                raise
-            what = f"{type(error).__name__}: {error}"
-            warn(f"internal error: {what} (set {DEBUG_VARIABLE}=1 for the traceback)")
-            raise Exit(OUR_FAULT) from None
+    Raises `error` again if it is an unexpected one and `FSDPCLASSIFY_DEBUG` asks for its traceback.
+    """
+    if isinstance(error, FsdpClassifyError):
+        warn(str(error))
+        return error.exit_code
+    if isinstance(error, BrokenPipeError):
+        silence(sys.stdout)
+        return 0
+    if os.environ.get(DEBUG_VARIABLE):
+        raise error
+    what = f"{type(error).__name__}: {error}"
+    warn(f"internal error: {what} (set {DEBUG_VARIABLE}=1 for the traceback)")
+    return OUR_FAULT
 
 
 def answer(text: str) -> None:

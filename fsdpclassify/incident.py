@@ -7,16 +7,30 @@ server hold none, whatever they print.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from fsdpclassify.bearing import bearing
+from fsdpclassify.clocks import clock_offsets, corrected
 from fsdpclassify.ledger import build_ledger, world_size
 from fsdpclassify.meaning import meaning_of
-from fsdpclassify.records import DETECTIONS, Collective, Event, EventKind, Incident, InputKind, Line
+from fsdpclassify.records import (
+    DETECTIONS,
+    RECORDED_WAITS,
+    Collective,
+    Event,
+    EventKind,
+    Incident,
+    InputKind,
+    Line,
+)
 from fsdpclassify.roles import failed_ranks, is_clocked, missing_ranks, waiting_ranks
+from fsdpclassify.speakers import speakers
 
+_LAST = 1 << 59
 #: Progress this many seconds after a detection belongs to a new episode, not to lines printed late.
 _SETTLE_S = 5.0
 
@@ -33,12 +47,14 @@ def find_incidents(
     lines: Sequence[Line], events: Sequence[Event], *, kinds: Sequence[InputKind | None], hung: bool, dated: bool
 ) -> list[Incident]:
     """Incidents in time order (input order without clocks); `kinds` tells for each source what it is."""
-    order = _Order(lines)
+    offsets = clock_offsets(lines, events)
+    lines, events = corrected(lines, events, offsets)
+    order = _Order(lines, kinds)
     detections = sorted(_estimated(_detections(lines, events, kinds), events), key=order.key)
     if not detections and hung:
         detections = _stated_hang(lines, kinds)
     episodes = _episodes(detections, events, order)
-    found = [_assemble(e, lines, dated) for e in episodes]
+    found = [_assemble(e, lines, dated, offsets) for e in episodes]
     return [_bounded(x, i, episodes) for i, x in enumerate(found)]
 
 
@@ -56,25 +72,42 @@ def _bounded(incident: Incident, index: int, episodes: Sequence[Episode]) -> Inc
 
 
 class _Order:
-    """Clock order where every source is stamped, input order otherwise."""
+    """Clock order where every source is stamped, input order otherwise.
 
-    def __init__(self, lines: Sequence[Line]) -> None:
+    Tables of a host and kernel lines whose clock nothing ties down have no order, and take none from the others.
+    """
+
+    def __init__(self, lines: Sequence[Line], kinds: Sequence[InputKind | None]) -> None:
         self._index = {id(line): i for i, line in enumerate(lines)}
         self._starts: dict[int, float] = {}
+        self._dumps = {source for source, kind in enumerate(kinds) if kind is InputKind.FLIGHT_RECORDER}
         for line in lines:
             if line.time is not None:
                 self._starts.setdefault(line.source, line.time)
-        self.by_clock = bool(lines) and {line.source for line in lines} == set(self._starts)
+        timeless = {line.source for line in lines if kinds[line.source] is InputKind.SYSTEM} - set(self._starts)
+        self._timeless = timeless if self._starts else set()
+        self.by_clock = bool(lines) and {line.source for line in lines} - self._timeless == set(self._starts)
 
     def key(self, event: Event) -> tuple[float, int]:
         """Sorts events; what stands before the first stamp of its file is as old as that stamp."""
         position = self.position(event.line)
         if not self.by_clock:
             return (0.0, position)
-        return (event.time if event.time is not None else self._starts[event.line.source], position)
+        if event.time is None and self.is_recorded(event):
+            return (float("inf"), position)
+        return (event.time if event.time is not None else self._starts.get(event.line.source, float("inf")), position)
+
+    def is_timeless(self, event: Event) -> bool:
+        """Whether the event states how a host is, at no time: it belongs to every episode."""
+        return self.by_clock and event.line.source in self._timeless
 
     def position(self, line: Line) -> int:
-        return self._index.get(id(line), 0)
+        """Where the line stands in the input; what dumps show was written last."""
+        return self._index.get(id(line), _LAST if line.source in self._dumps else 0)
+
+    def is_recorded(self, event: Event) -> bool:
+        """Whether a flight-recorder dump shows the event."""
+        return event.line.source in self._dumps
 
 
 def _detections(lines: Sequence[Line], events: Sequence[Event], kinds: Sequence[InputKind | None]) -> list[Event]:
@@ -90,7 +123,9 @@ def _detections(lines: Sequence[Line], events: Sequence[Event], kinds: Sequence[
             continue
         if is_detection(event):
             found.append(event)
-    return found or _silent_device_wait(lines, events, kinds)
+    printed = [e for e in found if e.kind is not EventKind.RECORDED and e.name != "flight_record"]
+    # What dumps show belongs to the wait that a log prints, and stands alone where none does.
+    return printed or found or _silent_device_wait(lines, events, kinds)
 
 
 def _estimated(detections: Sequence[Event], events: Sequence[Event]) -> list[Event]:
@@ -118,6 +153,8 @@ def is_detection(event: Event) -> bool:
     """Whether this event alone shows a rank waiting or losing its peer."""
     if event.kind is EventKind.NOTIFIED or event.kind is EventKind.DUMPING:
         return event.detail == "states_timeout"
+    if event.kind is EventKind.RECORDED:
+        return event.name in RECORDED_WAITS or event.name == "stalled"
     if event.kind is EventKind.TRANSPORT and event.name == "async_event":
         return False  # a port or queue pair reports a fault: no rank is shown waiting yet
     return event.kind in DETECTIONS
@@ -189,6 +226,10 @@ class _Marks:
         self._keys = [key for key, _ in found]
         self._events = [e for _, e in found]
         self._best = list(accumulate((e.step if e.step is not None else -1 for e in self._events), max))
+        self._first: dict[tuple[int, int], int] = {}
+        for e in events:
+            if e.line.rank is not None:
+                self._first.setdefault((e.line.source, e.line.rank), e.line.number)
 
     def progress_between(self, last: Event, event: Event) -> bool:
         """Whether some rank shows a new step, or the launcher a restart, between two detections."""
@@ -199,10 +240,19 @@ class _Marks:
         settled = lo[0] if _began_after(event, last) else lo[0] + _SETTLE_S
         return any(self._is_progress(self._events[i], self._keys[i], last, settled, best) for i in between)
 
+    def _follows(self, e: Event, last: Event) -> bool:
+        """Whether `e` was printed after `last`: in one file, by a rank that had spoken in it before `last`.
+
+        A rank whose first line comes later may have been put there by `cat`, whenever it ran.
+        """
+        if e.line.source != last.line.source:
+            return False
+        return e.line.rank is None or self._first[(e.line.source, e.line.rank)] <= last.line.number
+
     def _is_progress(self, e: Event, key: tuple[float, int], last: Event, settled: float, best: int) -> bool:
         by_clock = self._order.by_clock
-        if not by_clock and e.line.source != last.line.source:
-            return False  # without clocks, only the order within one file means anything
+        if not by_clock and not self._follows(e, last):
+            return False  # without clocks, only the order within one interleaved file means anything
         late = by_clock and key[0] < settled
         if e.kind is EventKind.ATTEMPT:
             return not (late and e.name == "start_up")
@@ -225,18 +275,29 @@ def _events_of(
     lo = order.key(groups[index - 1][-1]) if index else (float("-inf"), -1)
     hi = order.key(groups[index + 1][0]) if index + 1 < len(groups) else (float("inf"), 1 << 60)
     stated = [e for e in group if e.kind is EventKind.STATED_HANG]
-    return [e for e in events if lo < order.key(e) < hi] + stated
+    printed = [e for e in events if not order.is_recorded(e) and (lo < order.key(e) < hi or order.is_timeless(e))]
+    return printed + [e for e in events if order.is_recorded(e) and _nearest(e, groups, order) == index] + stated
 
 
-def _assemble(episode: Episode, lines: Sequence[Line], dated: bool) -> Incident:
+def _nearest(event: Event, groups: Sequence[Sequence[Event]], order: _Order) -> int:
+    """The episode whose detections lie nearest to what a dump shows; without clocks the last one."""
+    if event.time is None or not order.by_clock:
+        return len(groups) - 1
+    time = event.time
+    apart = [min((abs(d.time - time) for d in group if d.time is not None), default=math.inf) for group in groups]
+    return apart.index(min(apart))
+
+
+def _assemble(episode: Episode, lines: Sequence[Line], dated: bool, offsets: Mapping[str, float]) -> Incident:
     detection = _leading(episode.detections)
     onset = _onset(episode.detections)
     world = world_size(episode.events)
+    episode = replace(episode, events=bearing(episode.events, lines, detection, onset, world))
     waiting = waiting_ranks(episode.events)
     failed = failed_ranks(episode.events, detection, onset, waiting)
-    speakers = {line.rank for line in lines if line.rank is not None}
+    speaking = speakers(lines)
     # A rank that failed explains the wait; silence of others then says nothing.
-    missing = missing_ranks(episode.events, waiting, world, () if failed else speakers)
+    missing = missing_ranks(episode.events, waiting, world, () if failed else speaking)
     return Incident(
         detection=detection,
         events=episode.events,
@@ -247,8 +308,8 @@ def _assemble(episode: Episode, lines: Sequence[Line], dated: bool) -> Incident:
         waiting=waiting,
         failed=failed,
         missing=missing,
-        ledger=build_ledger(episode.events, lines, waiting=waiting, failed=failed, missing=missing),
-        nodes=tuple(sorted({e.line.node for e in episode.events if e.line.node})),
+        ledger=build_ledger(episode.events, lines, waiting=waiting, failed=failed, missing=missing, offsets=offsets),
+        nodes=tuple(sorted({e.line.node for e in episode.events if e.line.node and e.name != "elsewhere"})),
     )
 
 
@@ -275,7 +336,9 @@ def _onset(detections: Sequence[Event]) -> float | None:
 
 def _collective(episode: Episode, detection: Event, onset: float | None, dated: bool) -> Collective | None:
     timed = [e for e in episode.detections if e.op or e.seq is not None] or [
-        e for e in episode.events if e.kind in (EventKind.STATUS, EventKind.JOINED) and (e.op or e.seq is not None)
+        e
+        for e in episode.events
+        if e.kind in (EventKind.STATUS, EventKind.JOINED, EventKind.RECORDED) and (e.op or e.seq is not None)
     ]
     first = timed[0] if timed else detection
     timeout = next((e.timeout_s for e in episode.detections if e.timeout_s), None) or next(

@@ -10,13 +10,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 
-from fsdpclassify.records import Event, EventKind, Incident
-from fsdpclassify.roles import is_early_failure
+from fsdpclassify.records import RECORDED_STOPS, Event, EventKind, Incident
+from fsdpclassify.roles import is_clocked, is_early_failure, is_ordered
 from fsdpclassify.window import When, WindowLine
 
 #: Groups of ranks that one launcher signals are whole nodes of this many ranks at least.
 _NODE = 2
 _LOOP_END_SIZE = 16
+#: Clocks of hosts agree so far; a host that was slow so long before the wait may have been the reason for it.
+_READY_S, _SLOW_S = 5.0, 900.0
 #: Frames and code lines are indented; the last line of a traceback names an exception.
 _TRACEBACK = re.compile(r"Traceback \(most|\s{2,}\S|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b")
 
@@ -24,14 +26,16 @@ _TRACEBACK = re.compile(r"Traceback \(most|\s{2,}\S|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(
 def initiating_ranks(label: str, incident: Incident, evidence: Sequence[WindowLine]) -> tuple[int, ...]:
     """Global ranks, ascending. `evidence` holds the lines that speak for `label`, strongest first."""
     if label == "rank_failure":
-        return incident.failed or _signalled_node(incident) or _lone_missing(incident)
+        return incident.failed or _faulty(incident) or _signalled_node(incident) or _lone_missing(incident)
     if label == "fabric_congestion":
         return ()
     if label == "desync":
         # Once calls were compared, a rank that is merely silent was stopped before it could speak.
         compared = any(e.kind is EventKind.MISMATCH for e in incident.events)
         return _odd_ones(incident) or (() if compared else incident.missing) or _speaker(incident, evidence)
-    return _stage_ends(incident, label) or incident.missing or _speaker(incident, evidence)
+    if label == "uneven_sharding":
+        return _idle(incident) or incident.missing or _speaker(incident, evidence)
+    return incident.missing or _idle(incident) or _slowed(incident) or _speaker(incident, evidence)
 
 
 def shown_absent(incident: Incident) -> tuple[int, ...]:
@@ -39,21 +43,68 @@ def shown_absent(incident: Incident) -> tuple[int, ...]:
 
     Which rank to look at is worth saying also when the log does not tell why it did not come.
     """
+    if any(e.kind is EventKind.MISMATCH and e.name == "flight_record" for e in incident.events):
+        return _odd_ones(incident)
     if any(e.kind in (EventKind.TRANSPORT, EventKind.MISMATCH) for e in incident.events):
         return ()
     absent = incident.failed or incident.missing
-    return absent if len(absent) == 1 else ()
+    return absent if len(absent) == 1 or _is_recorded(incident) else ()
 
 
 def initiating_nodes(label: str, incident: Incident) -> tuple[str, ...]:
-    """Nodes alone at fault: those of failed ranks. A transport fault names none unless one end is shown."""
+    """Nodes alone at fault: those of failed ranks, or of early faults that no rank is known for.
+
+    A transport fault names none unless one end is shown: the only node whose own log has a lost link.
+    """
+    if label == "fabric_congestion":
+        nodes = _fault_nodes(incident, ("link",))
+        return nodes if len(nodes) == 1 else ()
     if label != "rank_failure":
         return ()
-    return tuple(sorted({r.node for r in incident.ledger if r.rank in incident.failed and r.node}))
+    failed = tuple(sorted({r.node for r in incident.ledger if r.rank in incident.failed and r.node}))
+    return failed or (() if incident.failed else _fault_nodes(incident, ("gpu", "pcie", "panic", None)))
+
+
+def _fault_nodes(incident: Incident, names: Sequence[str | None]) -> tuple[str, ...]:
+    """Nodes whose system log shows an early device fault of one of `names`, or (None) a process killed for memory."""
+    return tuple(
+        sorted(
+            {
+                e.line.node
+                for e in incident.events
+                if e.line.node
+                and e.kind in (EventKind.HARDWARE, EventKind.KILL)
+                and e.name in names
+                and is_early_failure(e, incident.detection, incident.onset)
+            }
+        )
+    )
+
+
+def _faulty(incident: Incident) -> tuple[int, ...]:
+    """Ranks whose own GPU failed before the wait was given up: their watchdogs may have waited like all others."""
+    return tuple(
+        sorted(
+            {
+                e.rank
+                for e in incident.events
+                if e.kind is EventKind.HARDWARE
+                and e.rank is not None
+                and e.line.rank is None
+                and is_early_failure(e, incident.detection, incident.onset)
+                and is_ordered(e, incident.detection)
+            }
+        )
+    )
 
 
 def _lone_missing(incident: Incident) -> tuple[int, ...]:
-    return incident.missing if len(incident.missing) == 1 else ()
+    return incident.missing if len(incident.missing) == 1 or _is_recorded(incident) else ()
+
+
+def _is_recorded(incident: Incident) -> bool:
+    """Whether dumps show for whom the ranks wait: then several may be named as well as one."""
+    return any(e.kind is EventKind.RECORDED and e.name in RECORDED_STOPS for e in incident.events)
 
 
 def _speaker(incident: Incident, evidence: Sequence[WindowLine]) -> tuple[int, ...]:
@@ -110,11 +161,15 @@ def is_early_failure_source(event: Event, incident: Incident) -> bool:
 def _odd_ones(incident: Incident) -> tuple[int, ...]:
     """The minority at the stuck number, or the rank that left the loop; () for two equal sides."""
     for e in incident.events:
+        if e.kind is EventKind.MISMATCH and e.name == "flight_record" and e.ranks:
+            return e.ranks
         if e.kind is EventKind.MISMATCH and e.rank is not None and e.peer is not None:
             return _fingerprint_side(e)
     first: dict[int, Event] = {}
     for e in incident.events:
-        if e.kind in (EventKind.TIMEOUT, EventKind.GLOO, EventKind.PEER_CLOSED) and e.rank is not None and e.op:
+        is_recorded = e.kind is EventKind.RECORDED and e.name == "differs"
+        is_wait = e.kind in (EventKind.TIMEOUT, EventKind.GLOO, EventKind.PEER_CLOSED) or is_recorded
+        if is_wait and e.rank is not None and e.op:
             first.setdefault(e.rank, e)
     if len(first) < 2:
         return ()
@@ -139,9 +194,27 @@ def _left_the_loop(first: dict[int, Event]) -> tuple[int, ...]:
     return tuple(sorted(tiny)) if tiny and len(tiny) < len(first) else ()
 
 
-def _stage_ends(incident: Incident, label: str) -> tuple[int, ...]:
-    """Uneven shards: the ranks whose device stood idle while all others were busy."""
-    if label != "uneven_sharding":
-        return ()
-    idle = [e for e in incident.events if e.kind is EventKind.MEMORY and e.name == "idle" and e.rank is not None]
-    return tuple(sorted({e.rank for e in idle if e.rank is not None}))
+def _idle(incident: Incident) -> tuple[int, ...]:
+    """The ranks whose device stood idle while all others were busy: with uneven shards those without work, else
+    those that have not come, since a GPU that waits in a collective spins.
+    """
+    events = (e for e in incident.events if e.kind is EventKind.MEMORY and e.name == "idle")
+    idle = {e.rank for e in events if e.rank is not None and _near_the_wait(e, incident, _READY_S)}
+    return tuple(sorted(idle - set(incident.waiting)))
+
+
+def _slowed(incident: Incident) -> tuple[int, ...]:
+    """Ranks that come late and whose GPU is shown slowed down or whose process stands still, if they are few."""
+    names = ("thermal", "hung_task", "asleep")
+    events = (e for e in incident.events if e.kind is EventKind.HARDWARE and e.name in names)
+    hot = {e.rank for e in events if e.rank is not None and _near_the_wait(e, incident, _SLOW_S)}
+    hot -= set(incident.waiting)
+    return tuple(sorted(hot)) if 2 * len(hot) <= (incident.world_size or len(incident.ledger)) else ()
+
+
+def _near_the_wait(event: Event, incident: Incident, before: float) -> bool:
+    """Whether what a host showed was so during the wait, or at most `before` seconds earlier; open without a clock."""
+    start, end = incident.onset, incident.detection.time
+    if event.time is None or not is_clocked(event) or start is None or end is None:
+        return True
+    return start - before <= event.time <= end + _READY_S

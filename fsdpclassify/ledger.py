@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from fsdpclassify.records import Event, EventKind, GroupCounters, LedgerRow, Line, Role
 
@@ -36,13 +37,18 @@ def _world_candidates(events: Sequence[Event]) -> Iterable[int]:
 
 
 def _gathered(events: Sequence[Event]) -> Iterable[int]:
-    """NumelOut / NumelIn of an all-gather is the size of its group; trusted for the default group only."""
+    """NumelOut / NumelIn of an all-gather is its group's size, the inverse a reduce-scatter's; of the default group."""
     groups = {(e.rank, e.seq): e.group for e in events if e.kind is EventKind.STATUS and e.group}
     ranks = {e.rank for e in events if e.kind is EventKind.TIMEOUT and e.rank is not None}
     for e in events:
-        if e.kind is not EventKind.TIMEOUT or not e.numel_in or not e.numel_out or "ALLGATHER" not in (e.op or ""):
+        if e.kind is not EventKind.TIMEOUT or not e.numel_in or not e.numel_out:
             continue
-        size, rest = divmod(e.numel_out, e.numel_in)
+        if "ALLGATHER" in (e.op or ""):
+            size, rest = divmod(e.numel_out, e.numel_in)
+        elif "REDUCE_SCATTER" in (e.op or ""):
+            size, rest = divmod(e.numel_in, e.numel_out)
+        else:
+            continue
         group = e.group or groups.get((e.rank, e.seq)) or ""
         if rest == 0 and (group.startswith("0") or "default" in group or ranks == set(range(size))):
             yield size
@@ -55,8 +61,9 @@ def build_ledger(
     waiting: Sequence[int],
     failed: Sequence[int],
     missing: Sequence[int],
+    offsets: Mapping[str, float] | None = None,
 ) -> tuple[LedgerRow, ...]:
-    """One row for every global rank that the input shows, ascending."""
+    """One row for every global rank that the input shows, ascending; `offsets` are those of the hosts' clocks."""
     by_rank: dict[int, list[Event]] = defaultdict(list)
     for e in events:
         if e.rank is not None:
@@ -65,13 +72,15 @@ def build_ledger(
     nodes: dict[int, str] = {}
     for line in lines:
         if line.rank is not None:
-            if line.time is not None:
+            if line.time is not None and line.stamped:
                 ends[line.rank] = max(line.time, ends.get(line.rank, line.time))
             if line.node:
                 nodes.setdefault(line.rank, line.node)
-    ranks = sorted({*by_rank, *ends, *waiting, *failed, *missing})
+    spoke = {line.rank for line in lines if line.rank is not None}
+    ranks = sorted({*by_rank, *spoke, *waiting, *failed, *missing})
     roles = _Roles(set(waiting), set(failed), set(missing))
-    return tuple(_row(r, by_rank[r], roles, nodes.get(r), ends.get(r)) for r in ranks)
+    rows = (_row(r, by_rank[r], roles, nodes.get(r), ends.get(r)) for r in ranks)
+    return tuple(replace(row, clock_offset_s=(offsets or {}).get(row.node or "")) for row in rows)
 
 
 class _Roles:
@@ -107,7 +116,10 @@ def _row(rank: int, events: Sequence[Event], roles: _Roles, node: str | None, en
         groups=groups,
         first_error=_first_error(errors),
         exit_code=codes[0] if codes else None,
-        dump=any(e.kind in (EventKind.DUMPING, EventKind.NOTIFIED) for e in events),
+        dump=any(
+            e.kind in (EventKind.DUMPING, EventKind.NOTIFIED) or (e.kind is EventKind.RECORDED and e.name != "no_dump")
+            for e in events
+        ),
         log_end=end,
     )
 
@@ -135,6 +147,8 @@ def _groups(events: Sequence[Event]) -> tuple[GroupCounters, ...]:
         if e.enqueued is None and e.completed is None:
             continue
         work = works.get(e.seq) if e.kind is EventKind.STATUS else None
+        if e.kind is EventKind.RECORDED and e.op:
+            work = e
         key = e.group or "?"
         if key in counters and counters[key].op is not None and work is None:
             continue

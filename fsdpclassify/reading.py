@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsdpclassify.incident import find_incidents
 from fsdpclassify.parsing import RULES, parse, read_lines
-from fsdpclassify.records import Event, EventKind, FatalError, Incident, InputKind, InputRow, Line
+from fsdpclassify.recorder.collecting import DumpShelf, Recorded
+from fsdpclassify.records import Event, EventKind, FatalError, Incident, InputKind, InputRow, Line, RawLine
+from fsdpclassify.roles import is_fault
 from fsdpclassify.sources import Anchor, Source, read
 
 _FATAL = (EventKind.ERROR, EventKind.KILL, EventKind.EXIT, EventKind.SIGNAL, EventKind.HARDWARE)
@@ -24,30 +26,63 @@ class Findings:
     events: tuple[Event, ...]
     incidents: tuple[Incident, ...]
     dated: bool
+    #: The flight-recorder dumps among the inputs; None where there is no usable one.
+    recorded: Recorded | None = None
 
 
 def find(sources: Sequence[Source], *, hung: bool = False) -> Findings:
     """Read `sources` and rebuild their incidents; unreadable inputs become rows, never exceptions."""
-    reading = read(sources, ANCHORS)
-    lines, dated = read_lines(reading.lines)
-    events = parse(lines)
+    shelf = DumpShelf()
+    reading = read(sources, ANCHORS, dumps=shelf)
     kinds = tuple(row.kind for row in reading.inputs)
+    lines, dated = read_lines(_without_hints(reading.lines, kinds))
+    events = parse(lines)
+    recorded = shelf.recorded()
+    if recorded is not None:
+        events, dated = _with_dumps(events, recorded, dated=dated)
     incidents = find_incidents(lines, events, kinds=kinds, hung=hung, dated=dated)
     return Findings(
-        inputs=reading.inputs,
+        inputs=reading.inputs if recorded is None else _explained(reading.inputs, recorded),
         kinds=kinds,
         lines=tuple(lines),
         events=tuple(events),
         incidents=tuple(incidents),
         dated=dated,
+        recorded=recorded,
     )
+
+
+def _with_dumps(events: Sequence[Event], recorded: Recorded, *, dated: bool) -> tuple[list[Event], bool]:
+    """The events of the logs and after them those of the dumps on the logs' clock; whether that has a year."""
+    from fsdpclassify.recorder.clock import shift_to_logs  # most inputs hold no dump
+    from fsdpclassify.recorder.events import events_of
+
+    shift = shift_to_logs(recorded.front, events, dated=dated)
+    is_alone = not any(e.line.stamped for e in events)
+    return [*events, *events_of(recorded, shift)], dated or is_alone
+
+
+def _explained(rows: Sequence[InputRow], recorded: Recorded) -> tuple[InputRow, ...]:
+    """The rows, with a message at each dump that is not used."""
+    return tuple(replace(row, message=recorded.reasons.get(index, row.message)) for index, row in enumerate(rows))
+
+
+def _without_hints(raws: Sequence[RawLine], kinds: Sequence[InputKind | None]) -> Sequence[RawLine]:
+    """`raws` without ranks from the paths of system logs: a kernel log in the folder of a rank speaks for its node."""
+    if InputKind.SYSTEM not in kinds:
+        return raws
+    return [replace(r, hint_rank=None) if kinds[r.source] is InputKind.SYSTEM else r for r in raws]
 
 
 def first_fatal_error(findings: Findings) -> FatalError | None:
     """The first thing that ended a process in inputs without an incident; None when there is an incident."""
     if findings.incidents:
         return None
-    fatal = [e for e in findings.events if e.kind in _FATAL or e.kind in _COMMUNICATION]
+    fatal = [
+        e
+        for e in findings.events
+        if (e.kind in _FATAL or e.kind in _COMMUNICATION) and (e.kind is not EventKind.HARDWARE or is_fault(e))
+    ]
     if not fatal:
         return None
     timed = all(e.time is not None and e.line.stamped for e in fatal)
@@ -73,7 +108,12 @@ def _anchors() -> tuple[Anchor, ...]:
 
 
 #: Steps, bars and trainer words are on nearly every line: they are sampled, never scanned for.
-_COMMON = frozenset({"step", "bar", "trainer", "world_size", "stack_in_collective", "exception", "inference_server"})
+_COMMON = frozenset(
+    {
+        "step", "bar", "trainer", "world_size", "stack_in_collective", "exception", "logged_exception",
+        "inference_server", "deepspeed_pipeline_step", "deepspeed_timers", "megatron_timer", "verl_step_time",
+    }
+)  # fmt: skip
 
 
 def _rare(name: str) -> bool:

@@ -71,6 +71,8 @@ class Line:
     time: float | None = None
     stamped: bool = False
     unprefixed: bool = True
+    #: Which of the logs that were concatenated into one file; positions mean nothing between parts.
+    part: int = 0
 
 
 class EventKind(StrEnum):
@@ -108,6 +110,7 @@ class EventKind(StrEnum):
     FINISHED = "finished"
     ATTEMPT = "attempt"
     RANK_MAP = "rank_map"
+    RECORDED = "flight_record"
 
 
 #: Kinds any one of which makes an incident (design: a rank shown waiting or losing its peer).
@@ -127,8 +130,13 @@ DETECTIONS = frozenset(
         EventKind.STACK_WAIT,
         EventKind.PHRASE,
         EventKind.STATED_HANG,
+        EventKind.RECORDED,
     }
 )
+
+#: Names of `RECORDED` events whose rank stands in a call, and of those whose rank the others wait for.
+RECORDED_WAITS = frozenset({"waiting", "differs", "elsewhere"})
+RECORDED_STOPS = frozenset({"idle", "stalled", "no_dump"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from fsdpclassify.records import Event, EventKind
+from fsdpclassify.records import RECORDED_STOPS, RECORDED_WAITS, Event, EventKind
 
 _WAITS = frozenset(
     {
@@ -25,6 +25,7 @@ _WAITS = frozenset(
 #: An error this long after the onset can still be the reason of the wait (design: clocks agree within 5 s).
 _SLACK_S = 5.0
 _ABORT, _TERM = -6, -15
+_OFF_THE_BUS = 79
 #: At most one in this many speaking ranks may be quiet for their silence to mean something.
 _FEW = 3
 
@@ -34,6 +35,8 @@ def waiting_ranks(events: Iterable[Event]) -> tuple[int, ...]:
     found: set[int] = set()
     for e in events:
         if e.kind in _WAITS and e.rank is not None:
+            found.add(e.rank)
+        elif e.kind is EventKind.RECORDED and e.name in RECORDED_WAITS and e.rank is not None:
             found.add(e.rank)
         elif e.kind is EventKind.DUMPING and e.rank is not None:
             found.add(e.rank)
@@ -56,18 +59,34 @@ def _aborted(events: Iterable[Event]) -> set[int]:
 def _silent_after_init(events: Iterable[Event]) -> set[int]:
     """In a stated hang right after communicator set-up, the ranks whose set-up is shown complete are waiting."""
     listed = list(events)
-    if not any(e.kind is EventKind.STATED_HANG for e in listed) or any(e.kind is EventKind.STEP for e in listed):
+    ready = [e for e in listed if e.kind in (EventKind.WORLD, EventKind.STATED_HANG) and e.name == "Init COMPLETE"]
+    if not ready or not any(e.kind is EventKind.STATED_HANG for e in listed):
         return set()
-    return {
-        e.rank
-        for e in listed
-        if e.kind in (EventKind.WORLD, EventKind.STATED_HANG) and e.name == "Init COMPLETE" and e.rank is not None
-    }
+    if any(e.kind is EventKind.STEP and _may_follow(e, ready) for e in listed):
+        return set()
+    return {e.rank for e in ready if e.rank is not None}
+
+
+def _may_follow(step: Event, ready: Sequence[Event]) -> bool:
+    """Whether a step may have come after the set-up: all but one in front of every set-up line of its own file."""
+    own = [e.line.number for e in ready if e.line.source == step.line.source]
+    return not own or step.line.number > min(own)
+
+
+#: Names of device events that take ranks or their transport away; all other names are about how a host is.
+FAULTS = frozenset({"gpu", "iommu", "link", "pcie", "panic"})
+
+
+def is_fault(event: Event) -> bool:
+    """Whether a device event is a failure, and not a slow host, a topology or something that was corrected."""
+    return event.name in FAULTS
 
 
 def is_early_failure(event: Event, detection: Event, onset: float | None) -> bool:
     """Whether an error, exit or signal came before the wait was given up, and is not part of the teardown."""
     if event.kind not in (EventKind.ERROR, EventKind.EXIT, EventKind.SIGNAL, EventKind.KILL, EventKind.HARDWARE):
+        return False
+    if event.kind is EventKind.HARDWARE and not is_fault(event):
         return False
     if event.code in (_ABORT, _TERM) and event.kind is EventKind.EXIT:
         return False
@@ -92,12 +111,20 @@ def came_before(event: Event, detection: Event, onset: float | None) -> bool:
     """By clock when both lines are stamped, by position within one file, and open (True) between unstamped files."""
     if is_clocked(event) and is_clocked(detection) and event.time is not None and detection.time is not None:
         limit = detection.time if onset is None else min(detection.time, onset + _SLACK_S)
-        if event.line.source == detection.line.source and event.time == detection.time:
+        same = (event.line.source, event.line.part) == (detection.line.source, detection.line.part)
+        if same and event.time == detection.time:
             return event.line.number < detection.line.number
         return event.time <= limit
-    if event.line.source == detection.line.source:
+    if (event.line.source, event.line.part) == (detection.line.source, detection.line.part):
         return event.line.number < detection.line.number
-    return True
+    return not _inherited_later(event, detection)
+
+
+def _inherited_later(event: Event, detection: Event) -> bool:
+    """Whether an unstamped line of another file follows a stamp that is later than the detection already."""
+    if event.line.stamped or not is_clocked(detection) or event.line.time is None or detection.time is None:
+        return False
+    return event.line.time > detection.time + _SLACK_S
 
 
 def is_clocked(event: Event) -> bool:
@@ -108,26 +135,60 @@ def is_clocked(event: Event) -> bool:
 def failed_ranks(
     events: Sequence[Event], detection: Event, onset: float | None, waiting: Sequence[int]
 ) -> tuple[int, ...]:
-    """Ranks with an early failure of their own that are not themselves shown waiting."""
+    """Ranks with an early failure of their own that are not themselves shown waiting and took no step after it."""
     shown = frozenset(waiting)
+    steps = _last_steps(events)
     return tuple(
         sorted(
             {
                 e.rank
                 for e in events
-                if e.rank is not None and e.rank not in shown and is_early_failure(e, detection, onset)
+                if e.rank is not None
+                and e.rank not in shown
+                and is_early_failure(e, detection, onset)
+                and is_ordered(e, detection)
+                and not _lived_on(e, steps)
             }
         )
     )
+
+
+def _last_steps(events: Iterable[Event]) -> dict[int, float]:
+    """For each rank the time printed on its last step line."""
+    last: dict[int, float] = {}
+    for e in events:
+        if e.kind is EventKind.STEP and e.rank is not None and e.time is not None and e.line.stamped:
+            last[e.rank] = max(e.time, last.get(e.rank, e.time))
+    return last
+
+
+def _lived_on(event: Event, steps: Mapping[int, float]) -> bool:
+    """Whether the rank finished a step after an error: it survived it. Unstamped lines may just be flushed late."""
+    if event.kind is not EventKind.ERROR or not event.line.stamped or event.time is None or event.rank is None:
+        return False
+    return steps.get(event.rank, event.time) > event.time
+
+
+def is_ordered(event: Event, detection: Event) -> bool:
+    """Whether a device event is known to lie before the detection, and not only not known to lie after it.
+
+    A run that worked on a GPU did so before the GPU fell off its bus: there is no way back without a boot.
+    """
+    if event.kind is not EventKind.HARDWARE or event.code == _OFF_THE_BUS:
+        return True
+    return event.line.source == detection.line.source or (is_clocked(event) and is_clocked(detection))
 
 
 def missing_ranks(
     events: Sequence[Event], waiting: Sequence[int], world: int | None, speakers: Collection[int] = ()
 ) -> tuple[int, ...]:
     """Ranks that the log itself shows not to have come: named by a barrier or report, behind in the counters, the
-    single one of a known world that is not among the waiting, or the few of all `speakers` that show no wait.
+    single one of a known world that is not among the waiting, or the few of all `speakers` that show no wait. Only
+    where every rank speaks does the silence of one say something: else its log, or a part of it, was left out.
     """
-    named: set[int] = set()
+    stopped, named = recorded_stops(events)
+    if stopped:
+        return tuple(sorted(stopped))
     for e in events:
         if e.kind is EventKind.BARRIER or (e.kind is EventKind.JOINED and e.name == "lagging"):
             named.update(e.ranks)
@@ -137,7 +198,15 @@ def missing_ranks(
     named -= set(waiting)
     if not named and world is not None and world >= 3 and len(waiting) == world - 1:
         named = set(range(world)) - set(waiting)
-    return tuple(sorted(named or _quiet_speakers(events, set(waiting), set(speakers))))
+    whole = set(speakers) == set(range(world if world is not None else len(speakers)))
+    return tuple(sorted(named or (_quiet_speakers(events, set(waiting), set(speakers)) if whole else ())))
+
+
+def recorded_stops(events: Sequence[Event]) -> tuple[set[int], set[int]]:
+    """Ranks for which the waiting ends, by flight recorder: those whose own dump shows it, and those without one."""
+    stops = [e for e in events if e.kind is EventKind.RECORDED and e.name in RECORDED_STOPS]
+    without = {e.rank for e in stops if e.rank is not None and e.name == "no_dump"}
+    return {e.rank for e in stops if e.rank is not None} - without, without
 
 
 def _quiet_speakers(events: Sequence[Event], waiting: set[int], speakers: set[int]) -> set[int]:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 
-from fsdpclassify.records import Event, EventKind, Incident
-from fsdpclassify.roles import came_before, is_early_failure
+from fsdpclassify.records import RECORDED_STOPS, Event, EventKind, Incident
+from fsdpclassify.roles import came_before, is_early_failure, is_fault
 from fsdpclassify.vector import LEDGER_FACTS
 
 _MOST = 4
+_RECORDED = "flight recorder: others wait for this rank, and it waits for nobody"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +32,35 @@ def grounds(incident: Incident) -> list[Ground]:
     for name, facts, select, why in _GROUPS:
         events = tuple(select(incident))[:_MOST]
         if events:
-            found.append(Ground(name=name, columns=tuple(LEDGER_FACTS.index(f) for f in facts), events=events, why=why))
-    return found
+            columns = tuple(LEDGER_FACTS.index(f) for f in facts)
+            found += _by_meaning(Ground(name=name, columns=columns, events=events, why=why))
+    # What else hosts say is told with its meaning; no column rests on it.
+    return found + _by_meaning(Ground(name="host", columns=(), events=_hosts(incident), why=""))[:_MOST]
+
+
+def _by_meaning(ground: Ground) -> list[Ground]:
+    """A ground for each meaning that events of the hosts carry, or of its own for dumps; others as they are."""
+    if ground.name == "behind" and all(e.kind is EventKind.RECORDED for e in ground.events):
+        # Dumps alone tell who did not come, and nothing of why.
+        return [replace(ground, name="stopped", why=_RECORDED)]
+    if ground.name not in ("hardware", "host"):
+        return [ground]
+    told: dict[str, list[Event]] = {}
+    for e in ground.events:
+        told.setdefault(e.detail or ground.why, []).append(e)
+    return [replace(ground, events=tuple(v[:_MOST]), why=k) for k, v in told.items()]
+
+
+_MEMORY = ("idle", "gpu_empty")
+
+
+def _hosts(x: Incident) -> tuple[Event, ...]:
+    return tuple(
+        e
+        for e in x.events
+        if e.detail
+        and ((e.kind is EventKind.HARDWARE and not is_fault(e)) or (e.kind is EventKind.MEMORY and e.name in _MEMORY))
+    )
 
 
 def _of(*kinds: EventKind) -> Select:
@@ -43,13 +71,19 @@ def _shapes(x: Incident) -> list[Event]:
     """One timeout line for each different (operation, size) that ranks stand in; nothing if they agree."""
     first: dict[tuple[str | None, int | None], Event] = {}
     for e in x.events:
-        if e.kind in (EventKind.TIMEOUT, EventKind.GLOO, EventKind.PEER_CLOSED) and e.op:
+        is_recorded = e.kind is EventKind.RECORDED and e.name == "differs"
+        if e.op and (is_recorded or e.kind in (EventKind.TIMEOUT, EventKind.GLOO, EventKind.PEER_CLOSED)):
             first.setdefault((e.op, e.numel_in), e)
     return list(first.values()) if len(first) > 1 else []
 
 
 def _behind(x: Incident) -> list[Event]:
-    return [e for e in x.events if e.kind is EventKind.NOTIFIED and e.rank in x.missing]
+    """Ranks that a log shows behind, and those for which the waiting ends by flight recorder."""
+    return _recorded(RECORDED_STOPS)(x) + [e for e in x.events if e.kind is EventKind.NOTIFIED and e.rank in x.missing]
+
+
+def _recorded(names: Collection[str]) -> Callable[[Incident], list[Event]]:
+    return lambda x: [e for e in x.events if e.kind is EventKind.RECORDED and e.name in names]
 
 
 def _early(*kinds: EventKind) -> Select:
@@ -69,7 +103,7 @@ def _last_bar(x: Incident) -> list[Event]:
 
 
 def _hardware(x: Incident) -> list[Event]:
-    return [e for e in x.events if e.kind is EventKind.HARDWARE]
+    return [e for e in x.events if e.kind is EventKind.HARDWARE and is_fault(e)]
 
 
 def _never(x: Incident) -> list[Event]:
@@ -92,6 +126,12 @@ _GROUPS: tuple[tuple[str, tuple[str, ...], Select, str], ...] = (
         ("one_behind", "missing_any"),
         _behind,
         "this rank was only told of the timeout and is behind the others",
+    ),
+    (
+        "recorded_wait",
+        ("has_timeout", "queue_depth"),
+        _first(_recorded(("waiting",))),
+        "flight recorder: the call in flight that not all ranks joined",
     ),
     ("mismatch", ("has_mismatch",), _of(EventKind.MISMATCH), "the ranks' calls were compared and differ"),
     (

@@ -11,8 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from fsdpclassify.records import Event, EventKind, Incident, Role
-from fsdpclassify.roles import came_before, is_clocked, is_early_failure
+from fsdpclassify.records import RECORDED_WAITS, Event, EventKind, Incident, Role
+from fsdpclassify.roles import came_before, is_clocked, is_early_failure, is_fault
 
 _OPS = ("_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE", "ALLREDUCE", "BROADCAST", "ALLGATHER", "COALESCED", "ALLTOALL_BASE")
 _KINDS = (
@@ -32,11 +32,30 @@ def _has(x: Incident, kind: EventKind, name: str | None = None) -> float:
 
 
 def _works(x: Incident) -> list[Event]:
-    return [e for e in x.events if e.kind in _WAITS and (e.op or e.seq is not None)]
+    return [e for e in x.events if (e.kind in _WAITS or _is_front(e)) and (e.op or e.seq is not None)]
+
+
+def _is_front(e: Event) -> bool:
+    """Whether a dump shows the rank in the call that those who started it did not join, or in which calls differ."""
+    return e.kind is EventKind.RECORDED and e.name in ("waiting", "differs")
+
+
+def _timed_out(x: Incident) -> float:
+    """A call in flight in a dump counts like one that a watchdog prints."""
+    return float(
+        any(
+            e.kind is EventKind.TIMEOUT or (e.kind is EventKind.RECORDED and e.name in RECORDED_WAITS) for e in x.events
+        )
+    )
+
+
+def _counters(x: Incident) -> list[Event]:
+    return [e for e in x.events if e.kind is EventKind.STATUS or _is_front(e)]
 
 
 def _main_op(x: Incident) -> str | None:
-    ops = Counter(e.op for e in x.events if e.op and e.kind in (*_WAITS, EventKind.MISMATCH, EventKind.JOINED))
+    kinds = (*_WAITS, EventKind.MISMATCH, EventKind.JOINED)
+    ops = Counter(e.op for e in x.events if e.op and (e.kind in kinds or _is_front(e)))
     return ops.most_common(1)[0][0] if ops else None
 
 
@@ -58,7 +77,7 @@ def _first_collectives(x: Incident) -> float:
 
 
 def _never_completed(x: Incident) -> float:
-    return float(any(e.completed == -1 for e in x.events if e.kind is EventKind.STATUS))
+    return float(any(e.completed == -1 for e in _counters(x)))
 
 
 def _by_rank_at_seq(x: Incident) -> dict[int, dict[int, Event]]:
@@ -120,11 +139,7 @@ def _one_behind(x: Incident) -> float:
 
 
 def _queue_depth(x: Incident) -> float:
-    depth = [
-        e.enqueued - e.completed
-        for e in x.events
-        if e.kind is EventKind.STATUS and e.enqueued is not None and e.completed is not None
-    ]
+    depth = [e.enqueued - e.completed for e in _counters(x) if e.enqueued is not None and e.completed is not None]
     return min(math.log1p(max(depth)) / 7.0, 1.0) if depth and max(depth) > 0 else 0.0
 
 
@@ -177,7 +192,14 @@ def _failure_gap_is_timeout(x: Incident) -> float:
         return 0.0
     kinds = (EventKind.ERROR, EventKind.EXIT, EventKind.SIGNAL, EventKind.KILL, EventKind.HARDWARE)
     waiting = frozenset(x.waiting)
-    own = [e for e in x.events if e.kind in kinds and (e.rank is None or e.rank not in waiting) and is_clocked(e)]
+    own = [
+        e
+        for e in x.events
+        if e.kind in kinds
+        and (e.rank is None or e.rank not in waiting)
+        and is_clocked(e)
+        and (e.kind is not EventKind.HARDWARE or is_fault(e))
+    ]
     gaps = [x.detection.time - e.time for e in own if e.time is not None]
     slack = max(_CLOSE * timeout, min(_GAP_SLACK_S, _GAP_SHARE * timeout))
     return float(any(abs(g - timeout) <= slack for g in gaps))
@@ -293,7 +315,7 @@ def _kind(kind: EventKind) -> Callable[[Incident], float]:
 
 
 _FACTS: dict[str, Callable[[Incident], float]] = {
-    **{f"has_{k.value}": _kind(k) for k in _KINDS},
+    **{f"has_{k.value}": _timed_out if k is EventKind.TIMEOUT else _kind(k) for k in _KINDS},
     **{f"op_{op.strip('_').lower()}": _is(op) for op in _OPS},
     "numel_is_one": _numel_one,
     "seq_log": _seq_log,

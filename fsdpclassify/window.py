@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from fsdpclassify.records import Incident, InputKind, Line
+from fsdpclassify.records import EventKind, Incident, InputKind, Line
 from fsdpclassify.roles import is_clocked
 from fsdpclassify.templating import template
 
@@ -84,8 +84,13 @@ class WindowLine:
 def cut_window(incident: Incident, kinds: Sequence[InputKind | None]) -> list[WindowLine]:
     """The window of `incident` in input order, at most `MAX_TEMPLATES` entries (the most recent ones win)."""
     border = _Border(incident)
-    speakers = {id(e.line): e.rank for e in incident.events if e.rank is not None}
-    detections = {id(e.line) for e in incident.events if e.kind.value in _DETECTION_VALUES}
+    system = {source for source, kind in enumerate(kinds) if kind is InputKind.SYSTEM}
+    # What a line says of its printer matters only where its prefixes name none; of steps there are most by far.
+    telling = (e for e in incident.events if e.rank is not None and e.line.rank is None)
+    own = (e for e in telling if e.kind not in _ABOUT_RANKS and e.line.source not in system)
+    speakers = {id(e.line): e.rank for e in own}
+    rare = (e for e in incident.events if e.kind is not EventKind.STEP)
+    detections = {id(e.line) for e in rare if e.kind.value in _DETECTION_VALUES}
     streams: dict[tuple[int, int | None], list[Line]] = defaultdict(list)
     for line in incident.lines:
         if line.body and not _SKIP.match(line.body) and border.within(line):
@@ -107,6 +112,8 @@ def cut_window(incident: Incident, kinds: Sequence[InputKind | None]) -> list[Wi
     return sorted(rows, key=lambda w: (w.line.source, w.line.number))
 
 
+#: What a host says about a rank is not said by it.
+_ABOUT_RANKS = frozenset({EventKind.HARDWARE, EventKind.KILL})
 _DETECTION_VALUES = frozenset(
     {
         "timeout",
@@ -139,6 +146,8 @@ class _Border:
 
     def within(self, line: Line) -> bool:
         """Whether the line belongs to this incident's attempt (per file, by line number)."""
+        if not self._lo and not self._hi:
+            return True
         return self._lo.get(line.source, 0) <= line.number <= self._hi.get(line.source, 1 << 60)
 
     def when(self, line: Line) -> When:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shutil
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -233,3 +234,22 @@ def test_abstentions_carry_their_reason(classifier: Classifier) -> None:
 def test_a_score_of_nothing_readable_is_an_error_and_not_a_healthy_log(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match="nothing could be read"):
         Classifier.load().score(tmp_path / "missing.log")
+
+
+def test_loading_beside_the_reading_gives_the_same_answer(classifier: Classifier, log: Path) -> None:
+    beside = Classifier.load(BUNDLE, wait=False)
+    assert _timeless(beside.classify(log)) == _timeless(classifier.classify(log))
+    assert pickle.loads(pickle.dumps(beside)).labels == classifier.labels
+
+
+@pytest.mark.parametrize("text", [TIMEOUT, "all is well\n"])
+def test_without_waiting_a_changed_bundle_is_refused_before_any_answer(text: str, tmp_path: Path) -> None:
+    folder = tmp_path / "bundle"
+    shutil.copytree(BUNDLE, folder)
+    with (folder / "head.onnx").open("ab") as graph:
+        graph.write(b"\0")
+    changed = Classifier.load(folder, wait=False)
+    with pytest.raises(BundleError, match=r"head\.onnx"):
+        changed.classify(text)
+    with pytest.raises(BundleError, match=r"head\.onnx"):
+        Classifier.load(folder)

@@ -1,10 +1,6 @@
 from __future__ import annotations
 
-import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +11,6 @@ from typer.testing import CliRunner, Result
 
 import fsdpclassify.classifier
 from fsdpclassify.cli import app
-from fsdpclassify.console import answer, terminal_style
 from fsdpclassify.errors import BundleError, SourceError
 from fsdpclassify.records import (
     Abstention,
@@ -68,7 +63,7 @@ class FakeClassifier:
         self.calls: list[tuple[Any, dict[str, Any]]] = []
         self.loaded: list[Any] = []
 
-    def load(self, path: object = None) -> FakeClassifier:
+    def load(self, path: object = None, *, wait: bool = True) -> FakeClassifier:
         self.loaded.append(path)
         return self
 
@@ -274,167 +269,3 @@ def test_a_bad_labelled_folder_is_a_usage_error(fake: FakeClassifier, bundle_stu
     result = _run("evaluate", str(tmp_path))
     assert result.exit_code == 2
     assert "schema_version" in result.stderr
-
-
-@pytest.mark.parametrize(("accepted", "code"), [(True, 0), (False, 5)])
-def test_retrain_follows_its_result(monkeypatch: pytest.MonkeyPatch, accepted: bool, code: int) -> None:
-    calls = []
-
-    def retrain(folders: object, output: Path, *, base: Path | None, force: bool) -> SimpleNamespace:
-        calls.append((folders, output, base, force))
-        return SimpleNamespace(accepted=accepted, summary="macro F1 0.71 -> 0.74")
-
-    monkeypatch.setitem(sys.modules, "fsdpclassify.retrain", SimpleNamespace(retrain=retrain))
-    result = _run("retrain", "inc", "--output", "new", "--force")
-    assert result.exit_code == code
-    assert result.stdout == "macro F1 0.71 -> 0.74\n"
-    assert calls == [([Path("inc")], Path("new"), None, True)]
-
-
-def test_a_missing_extra_is_named_with_its_pip_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    def retrain(*_: object, **__: object) -> None:
-        raise ModuleNotFoundError("No module named 'sklearn'", name="sklearn.linear_model")
-
-    monkeypatch.setitem(sys.modules, "fsdpclassify.retrain", SimpleNamespace(retrain=retrain))
-    result = _run("retrain", "inc", "--output", "new")
-    assert result.exit_code == 2
-    assert "pip install 'fsdpclassify[train]'" in result.stderr
-
-
-def test_a_bundle_that_is_none_exits_4(tmp_path: Path) -> None:
-    for command in (("model", "verify"), ("model", "show")):
-        result = _run(*command, str(tmp_path))
-        assert result.exit_code == 4
-        assert "manifest.json" in result.stderr
-    assert _run("labels", "--model", str(tmp_path)).exit_code == 4
-
-
-def test_model_list_names_what_it_refuses(tmp_path: Path) -> None:
-    (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "manifest.json").write_text("{")
-    result = _run("model", "list", str(tmp_path))
-    assert result.exit_code == 0
-    assert "refused: " in result.stdout
-
-
-COMMANDS = [
-    "classify",
-    "score",
-    "inspect",
-    "labels",
-    "evaluate",
-    "retrain",
-    "model show",
-    "model verify",
-    "model list",
-]
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_every_help_ends_with_an_example(command: str) -> None:
-    result = _run(*command.split(), "--help")
-    assert result.exit_code == 0
-    assert "Example" in result.stdout
-    assert f"fsdpclassify {command}" in result.stdout
-
-
-def test_the_help_names_every_command_and_exit_code() -> None:
-    text = _run("--help").stdout
-    for word in (*(command.split()[0] for command in COMMANDS), "10  undetermined", "70  our own fault"):
-        assert word in text
-
-
-def test_version() -> None:
-    from fsdpclassify import __version__
-
-    assert _run("--version").stdout == f"fsdpclassify {__version__}\n"
-
-
-def _python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    root = str(Path(fsdpclassify.__file__).resolve().parents[1])
-    path = os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))
-    env = {**os.environ, "PYTHONPATH": path}
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, env=env)
-
-
-class _Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.mark.parametrize(
-    ("variables", "colour"),
-    [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True), ({"TERM": "dumb"}, False)],
-)
-def test_colour_needs_a_terminal_and_no_objection(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], colour: bool
-) -> None:
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    monkeypatch.setenv("TERM", "xterm")
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "stdout", _Terminal())
-    assert terminal_style()[1] is colour
-    monkeypatch.setattr(sys, "stdout", io.StringIO())
-    assert terminal_style()[1] is False
-
-
-def test_the_width_follows_the_terminal_or_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "77")
-    assert terminal_style()[0] == 77
-
-
-def test_signs_that_the_terminal_cannot_show_are_escaped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    with (tmp_path / "out").open("w", encoding="ascii") as stream:
-        monkeypatch.setattr(sys, "stdout", stream)
-        answer("tired… \udc80\n")
-    assert (tmp_path / "out").read_text() == "tired\\u2026 \\udc80\n"
-
-
-HEAVY = "{'numpy', 'onnxruntime', 'tokenizers', 'sklearn', 'rich', 'hyperscan'}"
-
-
-@pytest.mark.parametrize(
-    "start",
-    [
-        "import fsdpclassify",
-        "from fsdpclassify.cli import app",
-        "from fsdpclassify.cli import app; app(['--help'], standalone_mode=False)",
-        "from fsdpclassify.cli import app; app(['classify', '--help'], standalone_mode=False)",
-        "import fsdpclassify.report, fsdpclassify.masking, fsdpclassify.labelled, fsdpclassify.evaluation",
-    ],
-)
-def test_light_starts_load_nothing_heavy(start: str) -> None:
-    code = f"import sys; {start}; sys.exit(str(sorted({HEAVY} & set(sys.modules))))"
-    result = _python("-c", code)
-    assert result.stderr.strip().splitlines()[-1] == "[]"
-
-
-def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
-    log = tmp_path / "a.log"
-    log.write_text(TIMEOUT_LINE * 3)
-    command = f"'{sys.executable}' -m fsdpclassify inspect '{log}' | true; echo ${{PIPESTATUS[0]}}"
-    root = Path(fsdpclassify.__file__).resolve().parents[1]
-    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, cwd=root)
-    assert (result.stdout, result.stderr) == ("0\n", "")
-
-
-def _shell(line: str) -> subprocess.CompletedProcess[str]:
-    root = str(Path(fsdpclassify.__file__).resolve().parents[1])
-    env = {**os.environ, "PYTHONPATH": root, "PY": sys.executable}
-    return subprocess.run(["sh", "-c", line], capture_output=True, text=True, env=env)
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no such device here")
-@pytest.mark.parametrize("arguments", ["inspect $LOG", "inspect --json $LOG", "--help", "--version"])
-def test_a_full_disk_is_one_line(arguments: str, tmp_path: Path) -> None:
-    (tmp_path / "a.log").write_text(TIMEOUT_LINE)
-    result = _shell(f'LOG="{tmp_path}/a.log"; "$PY" -m fsdpclassify {arguments} > /dev/full')
-    assert result.returncode == 70
-    assert result.stderr == "fsdpclassify: the answer could not be written: No space left on device\n"
-
-
-def test_a_closed_stdin_is_an_unreadable_input() -> None:
-    result = _shell('"$PY" -m fsdpclassify inspect - <&-')
-    assert result.returncode == 3
-    assert result.stderr == "fsdpclassify: -: unreadable: there is no standard input\n"

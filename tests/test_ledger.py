@@ -46,6 +46,9 @@ def rows(*texts: str) -> dict[int, LedgerRow]:
         (watchdog(0), None),
         (watchdog(0) + status(0, "0(default_pg)", 812, 813, 811), 4),
         (watchdog(0) + status(0, "9(mesh_fsdp)", 812, 813, 811), None),
+        (watchdog(0).replace("_ALLGATHER_BASE, NumelIn=4096, NumelOut=16384", "_REDUCE_SCATTER_BASE, NumelIn=16384, NumelOut=4096")
+         + status(0, "0(default_pg)", 812, 813, 811), 4),
+        (watchdog(0).replace("_ALLGATHER_BASE", "BROADCAST") + status(0, "0(default_pg)", 812, 813, 811), None),
         ("step 1 loss: 2\n", None),
     ],
 )  # fmt: skip

@@ -107,3 +107,50 @@ def test_absence_alone_proves_nothing_but_for_the_last_rank_of_a_known_world() -
     assert incident("world_size=4\n" + watchdog(0) + watchdog(1)).missing == ()
     assert incident(watchdog(0) + watchdog(1) + watchdog(3)).missing == ()
     assert incident("world_size=2\n" + watchdog(0)).missing == ()
+
+
+def test_a_rank_that_went_on_after_a_logged_error_survived_it() -> None:
+    logged = "[rank2]: 2026-03-05 04:00:00,000 ERROR data: ValueError: bad sample\n"
+    later = "[rank2]: 2026-03-05 04:00:30,000 INFO step 9 loss: 2.0\n"
+    assert incident(logged + watchdog(0)).failed == (2,)
+    assert incident(logged + later + watchdog(0)).failed == ()
+
+
+def test_an_unstamped_error_behind_a_later_stamp_of_its_own_file_came_after_the_timeout() -> None:
+    error = "[rank2]: ValueError: bad sample\n"
+    assert incident(watchdog(0), f"[rank2]: 2026-03-05 04:00:00,000 INFO at work\n{error}").failed == (2,)
+    assert incident(watchdog(0), f"[rank2]: 2026-03-05 04:20:00,000 INFO at work\n{error}").failed == ()
+
+
+def test_what_a_rank_says_when_its_peers_gave_up_is_no_failure() -> None:
+    text = "[rank2]: RuntimeError: NCCL communicator was aborted on rank 2.\n"
+    assert (incident(watchdog(0), text).failed, incident(watchdog(0), text).waiting) == ((), (0, 2))
+
+
+def test_the_silence_of_one_rank_says_something_where_all_speak() -> None:
+    def steps(*ranks: int) -> str:
+        return "".join(f"[rank{r}]: 2026-03-05 04:00:00,000 INFO step 9 loss: 2.0\n" for r in ranks)
+
+    assert incident(steps(0, 1, 2, 3) + "".join(map(watchdog, (0, 1, 3)))).missing == (2,)
+    assert incident(steps(0, 2, 5) + "".join(map(watchdog, (0, 5)))).missing == ()
+
+
+def test_a_main_process_that_names_itself_is_not_missing_by_its_silence() -> None:
+    text = "[2026-03-05 04:00:00,117] [INFO] [logging.py:96:log_dist] [Rank 0] step=43, skipped=0\n"
+    assert incident(text + watchdog(1)).missing == ()
+
+
+def test_ray_swallows_what_other_workers_said() -> None:
+    text = "(WorkerDict pid=7) [rank0]: loading\n(WorkerDict pid=8) [rank2]: loading\n"
+    assert incident(text + f"(WorkerDict pid=9) {watchdog(1)}").missing == ()
+
+
+def test_after_the_set_up_of_communicators_ranks_wait_whatever_ran_before_it() -> None:
+    ready = "".join(
+        f"node1:{n}:1 [{n}] NCCL INFO comm 0x5{n} rank {n} nranks 2 cudaDev {n} busId 1 - Init COMPLETE\n"
+        for n in (0, 1)
+    )
+    (found,) = find(from_text([f"step 7 loss: 2.0\n{ready}"]), hung=True).incidents
+    assert found.waiting == (0, 1)
+    (found,) = find(from_text([f"{ready}step 7 loss: 2.0\n"]), hung=True).incidents
+    assert found.waiting == ()

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from fsdpclassify.records import Event, FatalError, Incident, InputRow
+from fsdpclassify.records import Event, EventKind, FatalError, Incident, InputRow
+from fsdpclassify.report.recorded import recorded_as_dict, render_recorded
 from fsdpclassify.report.structured import (
     SCHEMA_VERSION,
     Json,
     collective_as_dict,
     fatal_as_dict,
     input_as_dict,
+    iso,
     ledger_row_as_dict,
     one_line,
 )
-from fsdpclassify.report.wording import cut, printable, rank_ranges, ranks_in_words
+from fsdpclassify.report.timeline import LIMIT, timeline
+from fsdpclassify.report.wording import cut, duration, printable, rank_ranges, ranks_in_words, wrap
 
 _LEDGER_COLUMNS = (
     "role",
@@ -25,7 +28,9 @@ _LEDGER_COLUMNS = (
     "enqueued",
     "completed",
     "exit_code",
+    "clock_offset_s",
     "log_end",
+    "first_error",
 )
 #: Facts of an event that are shown where the line prints them.
 _EVENT_FACTS = tuple(
@@ -33,7 +38,10 @@ _EVENT_FACTS = tuple(
 )
 
 
-_FIRST_EVENTS, _LAST_EVENTS = 100, 300
+#: Kinds that a host reports: where it happened and what it means stands beside the printed line.
+_HOST_KINDS = frozenset({EventKind.HARDWARE, EventKind.KILL, EventKind.MEMORY})
+#: Widths of a cell of the ledger, and of a line about the incident.
+_CELL, _WIDEST = 48, 116
 #: Of a printed line so much is masked and then cut to what is shown.
 _READ_CHARACTERS = 4000
 
@@ -56,11 +64,13 @@ def inspection_as_dict(found: Inspected, fatal: FatalError | None, mask: Callabl
     """
     paths = [row.path for row in found.inputs]
     fatal = None if found.incidents else fatal
+    recorded = getattr(found, "recorded", None)
     return {
         "schema_version": SCHEMA_VERSION,
         "inputs": [input_as_dict(row) for row in found.inputs],
         "incidents": [_incident(incident, paths, mask) for incident in found.incidents],
         "first_fatal_error": None if fatal is None else fatal_as_dict(fatal),
+        "flight_recorder": None if recorded is None else recorded_as_dict(recorded, paths, mask),
     }
 
 
@@ -74,15 +84,28 @@ def _incident(incident: Incident, paths: Sequence[str], mask: Callable[[str], st
         "missing_ranks": sorted(incident.missing),
         "failed_ranks": sorted(incident.failed),
         "nodes": list(incident.nodes),
-        "detection": _event(incident.detection, paths, mask),
-        "events": [_event(event, paths, mask) for event in incident.events],
-        "ledger": [ledger_row_as_dict(row, dated=dated) for row in incident.ledger],
+        "clocks": _clocks(incident),
+        "timeline": timeline(incident, paths, mask),
+        "detection": _event(incident.detection, paths, mask, dated=dated),
+        "events": [_event(event, paths, mask, dated=dated) for event in incident.events],
+        "ledger": [
+            {**ledger_row_as_dict(row, dated=dated), "clock_offset_s": row.clock_offset_s} for row in incident.ledger
+        ],
     }
 
 
-def _event(event: Event, paths: Sequence[str], mask: Callable[[str], str]) -> Json:
+def _clocks(incident: Incident) -> Json | None:
+    """How far the clocks of hosts are ahead, in seconds; null where the input does not tell."""
+    found = {row.node: row.clock_offset_s for row in incident.ledger if row.node and row.clock_offset_s is not None}
+    return dict(sorted(found.items())) or None
+
+
+def _event(event: Event, paths: Sequence[str], mask: Callable[[str], str], *, dated: bool) -> Json:
     source = event.line.source
     facts = {name: getattr(event, name) for name in _EVENT_FACTS}
+    if event.kind in _HOST_KINDS:
+        stamp = iso(event.time, dated=dated and event.line.stamped)
+        facts |= {"node": event.line.node, "time": stamp, "meaning": event.detail and mask(event.detail)}
     return {
         "kind": str(event.kind),
         # An event that the user stated (`--hung`) stands on no line of any input.
@@ -99,36 +122,78 @@ def render_inspection(found: Json, *, width: int) -> str:
     lines: list[str] = []
     for number, incident in enumerate(found["incidents"], 1):
         lines += [f"incident {number} of {len(found['incidents'])}", *_facts(incident)]
-        lines += ["", "Ledger", *_ledger(incident["ledger"]), "", "Events"]
-        lines += [*_events(incident["events"], width), ""]
+        lines += ["", "Ledger", *_ledger(incident["ledger"])]
+        lines += ["", _heading(incident), *_timeline(incident["timeline"], width), ""]
     if not lines:
         lines.append("no_timeout: no rank is shown waiting for another in this input")
         fatal = found["first_fatal_error"]
         if fatal is not None:
             lines.append(f"  first fatal error: {printable(fatal['path'])}:{fatal['line']}")
             lines.append(cut("      " + fatal["text"], width))
+    if found.get("flight_recorder") is not None:
+        lines += [*render_recorded(found["flight_recorder"]), ""]
     bad = [row for row in found["inputs"] if row["status"] != "ok"]
     lines += [printable(f"{row['path']}: {row['status']} {row['message'] or ''}").rstrip() for row in bad]
     return "\n".join(lines) + "\n"
 
 
+def _heading(incident: Json) -> str:
+    left_out = len(incident["events"]) - sum(row["lines"] for row in incident["timeline"])
+    most = "the most telling of " if len(incident["timeline"]) == LIMIT else ""
+    rest = "; --json has every event" if left_out or most else ""
+    return f"Time line ({most}{len(incident['events'])} events{rest})"
+
+
 def _facts(incident: Json) -> list[str]:
-    call = incident["collective"] or {}
-    shown = ", ".join(f"{name} {value}" for name, value in call.items() if value is not None)
-    rows = [("collective", printable(shown) or "not printed")]
+    rows = [("collective", printable(_call(incident["collective"] or {})) or "not printed")]
     rows.append(("world size", str(incident["world_size"] or "not shown")))
     for name in ("waiting", "missing", "failed"):
         rows.append((name, ranks_in_words(incident[f"{name}_ranks"]) or "none shown"))
-    return [f"  {name:<11}{text}" for name, text in rows]
+    if incident["nodes"]:
+        rows.append(("nodes", printable(", ".join(incident["nodes"]))))
+    if len(incident["nodes"]) > 1:
+        rows.append(("clocks", printable(_clocks_in_words(incident["clocks"]))))
+    return [line for name, text in rows for line in _row(name, text)]
+
+
+def _row(name: str, text: str) -> list[str]:
+    return wrap(text, _WIDEST, indent=" " * 13, first=f"  {name:<11}")
+
+
+def _call(call: Json) -> str:
+    """The call in one sentence: `ALLREDUCE (a barrier), group 1, seq 812, timeout 600 s (10 min), …`."""
+    parts = [call["op"] or ""] if call.get("op") else []
+    if parts and call.get("meaning"):
+        parts = [f"{parts[0]} ({call['meaning']})"]
+    parts += [f"{name} {call[name]}" for name in ("group", "seq") if call.get(name) is not None]
+    if call.get("timeout_s"):
+        parts.append(f"timeout {duration(call['timeout_s'])}")
+    parts += [f"{name} {call[name]}" for name in ("onset", "detected") if call.get(name)]
+    return ", ".join(parts)
+
+
+def _clocks_in_words(offsets: Json | None) -> str:
+    if offsets is None:
+        return (
+            "too few common steps to compare the hosts' clocks: taken to agree within 5 s, no order is claimed inside"
+        )
+    return "; ".join(
+        f"{node} {abs(ahead):g} s {'ahead' if ahead > 0 else 'behind'}" if ahead else f"{node} as most"
+        for node, ahead in offsets.items()
+    )
 
 
 def _ledger(rows: Sequence[Json]) -> list[str]:
-    """A table with one line for every run of ranks about which the input shows the same."""
+    """A table with one line for every run of ranks about which the input shows the same, and no empty columns."""
+    if not rows:
+        return ["  no line names a rank"]
     alike: dict[tuple[str, ...], list[int]] = {}
     for row in rows:
         alike.setdefault(tuple(_cell(row[name]) for name in _LEDGER_COLUMNS), []).append(row["rank"])
     table: list[tuple[str, ...]] = [("ranks", *_LEDGER_COLUMNS)]
     table += [(rank_ranges(ranks), *cells) for cells, ranks in alike.items()]
+    shown = [n for n, column in enumerate(zip(*table, strict=True)) if n < 2 or set(column[1:]) != {"-"}]
+    table = [tuple(line[n] for n in shown) for line in table]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     return ["  " + "  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
 
@@ -136,26 +201,19 @@ def _ledger(rows: Sequence[Json]) -> list[str]:
 def _cell(value: object) -> str:
     if value is None:
         return "-"
-    return f"{value:.3g}" if isinstance(value, float) else printable(str(value))
+    return f"{value:.3g}" if isinstance(value, float) else cut(str(value), _CELL)
 
 
-def _events(events: Sequence[Json], width: int) -> list[str]:
-    """All events of a small incident; of a large one the first and the last, with what was left out said."""
-    left_out = max(len(events) - _FIRST_EVENTS - _LAST_EVENTS, 0)
-    shown = events if not left_out else [*events[:_FIRST_EVENTS], *events[-_LAST_EVENTS:]]
+def _timeline(rows: Sequence[Json], width: int) -> list[str]:
+    """One line a row with its clock, and below it the printed line where that says more; `>` marks the detection."""
     lines: list[str] = []
-    for index, event in enumerate(shown):
-        if left_out and index == _FIRST_EVENTS:
-            lines.append(f"  … {left_out} events left out; --json has them all")
-        following = shown[index + 1] if index + 1 < len(shown) else None
-        same = following is not None and all(following[key] == event[key] for key in ("path", "line"))
-        # Several facts of one printed line share its text.
-        lines += _event_lines(event, width)[: 1 if same else 2]
+    for row in rows:
+        clock = row["clock"] or ""
+        who = f" {ranks_in_words(row['ranks'])}" if row["ranks"] else ""
+        several = f" ({row['lines']} lines)" if row["lines"] > 1 else ""
+        mark = ">" if row["is_detection"] else " "
+        head = f"{mark} {clock:>9}  {row['path']}:{row['line']} {row['kind']}{who}: {row['what']}{several}"
+        lines.append(cut(head.replace(": (", " ("), width))
+        if row["text"] is not None and row["text"].strip() != row["what"]:
+            lines.append(cut("             " + row["text"].strip(), width))
     return lines
-
-
-def _event_lines(event: Json, width: int) -> list[str]:
-    who = "" if event["rank"] is None else f" rank {event['rank']}"
-    facts = ", ".join(f"{name} {value}" for name, value in event["facts"].items())
-    head = f"  {event['path']}:{event['line']} {event['kind']}{who}" + (f" ({facts})" if facts else "")
-    return [printable(head), cut("      " + event["text"].strip(), width)]

@@ -100,38 +100,70 @@ class BoundedReader:
 
 
 class _Stepwise:
-    """Reads through the decompressor objects of `lzma`, `bz2` or `isal`, over concatenated streams."""
+    """Reads through the decompressor objects of `lzma`, `bz2` or `isal`, over concatenated streams.
+
+    A call that meets damage, or a checksum that is wrong, gives nothing of what it had unpacked: so they are
+    fed a little at a time, and the last of the input byte by byte.
+    """
+
+    _FED_BYTES = 2048
 
     def __init__(self, packed: CountingFile, make: Callable[[], Any]) -> None:
         self._packed = packed
         self._make = make
         self._state: Any = make()
         self._pending = b""
+        self._at = 0
         self._begun = False
+        self._fault: BaseException | None = None
 
     def read(self, size: int, /) -> bytes:
-        """The next unpacked bytes; `EOFError` if the input ends inside a stream."""
-        while True:
-            if self._state.eof:
-                self._next_stream()
-            if self._state.needs_input:
-                self._pending = self._pending or self._packed.read(_PACKED_BLOCK) or b""
-                if not self._pending:
-                    return self._end()
-            data = self._state.decompress(self._pending, size)
-            self._pending, self._begun = b"", True
-            if data:
-                return bytes(data)
+        """The next unpacked bytes; what damage raises, or `EOFError` at an end inside a stream, comes after them."""
+        parts: list[bytes] = []
+        length = 0
+        while length < size and self._fault is None:
+            try:
+                part = self._step(size - length)
+            except damage_errors() as error:
+                self._fault = error
+                break
+            if part is None:
+                break
+            parts.append(part)
+            length += len(part)
+        if self._fault is not None and not length:
+            raise self._fault
+        return b"".join(parts)
 
-    def _next_stream(self) -> None:
-        rest = self._state.unused_data or self._packed.read(_PACKED_BLOCK) or b""
-        self._pending = rest.lstrip(b"\x00")  # padding after the last stream is no stream
+    def _step(self, size: int) -> bytes | None:
+        """At most `size` bytes, maybe none; None at the end."""
+        if self._state.eof and not self._next_stream():
+            return None
+        fed = self._feed() if self._state.needs_input else b""
+        if not fed and self._state.needs_input:
+            if self._begun:
+                raise EOFError("it ends in the middle of the compressed data")
+            return None
+        self._begun = True
+        data: bytes = self._state.decompress(fed, size)
+        return data
+
+    def _feed(self) -> bytes:
+        """The next packed bytes, `b""` at their end."""
+        while len(self._pending) - self._at <= self._FED_BYTES and (more := self._packed.read(_PACKED_BLOCK)):
+            self._pending, self._at = self._pending[self._at :] + more, 0
+        start = self._at
+        self._at += self._FED_BYTES if len(self._pending) - start > self._FED_BYTES else 1
+        return self._pending[start : self._at]
+
+    def _next_stream(self) -> bool:
+        """Go on with the stream behind the one that ended; padding behind the last one is no stream."""
+        rest = (self._state.unused_data + self._pending[self._at :]).lstrip(b"\x00")
+        while not rest and (more := self._packed.read(_PACKED_BLOCK)):
+            rest = more.lstrip(b"\x00")
+        self._pending, self._at = rest, 0
         self._state, self._begun = self._make(), False
-
-    def _end(self) -> bytes:
-        if self._begun:
-            raise EOFError("it ends in the middle of the compressed data")
-        return b""
+        return bool(rest)
 
 
 class _OneRead:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from fsdpclassify.sources.interface import Anchor
@@ -66,21 +66,35 @@ class Hits:
         return [*self._first, *(self._last or ())]
 
 
+class HitTable(dict[int, Hits]):
+    """`Hits` by the number of their anchor, made when they are asked for: of many anchors few are ever found."""
+
+    def __init__(self, *, base: int = 0, watched: bool = False) -> None:
+        super().__init__()
+        self._base = base
+        self._watched = watched
+
+    def __missing__(self, number: int) -> Hits:
+        """The hits of an anchor that was not found so far."""
+        made = self[number] = Hits(base=self._base, watched=self._watched)
+        return made
+
+
 class Engine(Protocol):
     """Scans one text, block after block."""
 
-    def scan(self, block: bytes) -> None:
+    def scan(self, block: bytes | memoryview) -> None:
         """Look at the next block; matches may begin in an earlier one."""
 
     def close(self) -> None:
         """The text has ended."""
 
 
-EngineMaker = Callable[[Sequence[Hits]], Engine]
+EngineMaker = Callable[[Mapping[int, Hits]], Engine]
 
 
 def engine_for(anchors: Sequence[Anchor]) -> EngineMaker:
-    """A maker of engines for `anchors`; the hits given to it stand in the order of the anchors."""
+    """A maker of engines for `anchors`; the hits given to it go by the place of an anchor among them."""
     if not anchors:
         return _NoEngine
     try:
@@ -93,10 +107,10 @@ def engine_for(anchors: Sequence[Anchor]) -> EngineMaker:
 class _NoEngine:
     """Nothing to look for."""
 
-    def __init__(self, hits: Sequence[Hits]) -> None:
+    def __init__(self, hits: Mapping[int, Hits]) -> None:
         pass
 
-    def scan(self, block: bytes) -> None:
+    def scan(self, block: bytes | memoryview) -> None:
         pass
 
     def close(self) -> None:
@@ -107,7 +121,7 @@ def _hyperscan(hyperscan: Any, anchors: Sequence[Anchor]) -> EngineMaker:  # noq
     expressions = [anchor.pattern for anchor in anchors]
     own = threading.local()  # a database carries its working memory, so each thread needs its own
 
-    def make(hits: Sequence[Hits]) -> Engine:
+    def make(hits: Mapping[int, Hits]) -> Engine:
         if not hasattr(own, "database"):
             own.database = hyperscan.Database(mode=hyperscan.HS_MODE_STREAM)
             own.database.compile(
@@ -124,17 +138,15 @@ def _hyperscan(hyperscan: Any, anchors: Sequence[Anchor]) -> EngineMaker:  # noq
 class HyperscanEngine:
     """The fast engine; `database` is compiled once a thread for all texts."""
 
-    def __init__(self, database: Any, hits: Sequence[Hits]) -> None:  # noqa: ANN401 - it has no types
-        add = [each.add for each in hits]
-
+    def __init__(self, database: Any, hits: Mapping[int, Hits]) -> None:  # noqa: ANN401 - it has no types
         def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
-            add[number](end)
+            hits[number].add(end)
 
         self._on_match = on_match  # the stream holds no reference of its own to it
         self._stream = database.stream(match_event_handler=on_match)
         self._scan = self._stream.__enter__().scan
 
-    def scan(self, block: bytes) -> None:
+    def scan(self, block: bytes | memoryview) -> None:
         """See `Engine`."""
         self._scan(block)
 
@@ -154,12 +166,13 @@ Finder = Callable[[bytes], Iterator[int]]
 class PortableEngine:
     """The slower engine: one search an anchor over whole lines, the last unfinished one carried on."""
 
-    def __init__(self, finders: Sequence[Finder], hits: Sequence[Hits]) -> None:
-        self._pairs = list(zip(finders, hits, strict=True))
+    def __init__(self, finders: Sequence[Finder], hits: Mapping[int, Hits]) -> None:
+        self._finders = finders
+        self._hits = hits
         self._carry = b""
         self._offset = 0
 
-    def scan(self, block: bytes) -> None:
+    def scan(self, block: bytes | memoryview) -> None:
         """See `Engine`."""
         data = self._carry + block
         cut = data.rfind(b"\n") + 1
@@ -177,9 +190,9 @@ class PortableEngine:
         self._carry = b""
 
     def _search(self, data: bytes) -> None:
-        for finder, hits in self._pairs:
+        for number, finder in enumerate(self._finders):
             for end in finder(data):
-                hits.add(self._offset + end)
+                self._hits[number].add(self._offset + end)
 
 
 def _finder(pattern: bytes) -> Finder:

@@ -20,10 +20,12 @@ _TRAINING = re.compile(
     rb"|torch[./]distributed|\btorchrun\b|WorkNCCL|py-spy|\b(?:epoch|loss|step|iteration)[ =:]+\[?\d"
 )
 _KERNEL_LINE = re.compile(
-    rb"\[ *\d+\.\d{6}\]"
+    rb"\[ *\d+\.\d{6}\]|\[[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}\] "
+    rb"|\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d "
     rb"|(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT\S+) \S+ "
     rb"(?:kernel|systemd|sshd|cron|CRON|sudo|dockerd|containerd|kubelet|slurmd|slurmstepd|rasdaemon|chronyd|dbus"
-    rb"|nvidia-\w+|NetworkManager|rsyslogd|irqbalance|snapd|opensm|nv-hostengine|audit|auditd)\b[^:]{0,40}: "
+    rb"|slurmctld|earlyoom|nhc|nvidia-\w+|NetworkManager|rsyslogd|irqbalance|snapd|opensm|nv-hostengine|audit|auditd)"
+    rb"\b[^:]{0,40}: "
     rb"|(?:<\d{1,3}>|kern\.\w+:|kern +:\w+ *:)"
 )
 _TABLE = re.compile(
@@ -32,7 +34,11 @@ _TABLE = re.compile(
     rb"|=+NVSMI LOG=+|\|? *NVIDIA-SMI \d|\+-{20,}\+|index, ?(?:utilization|power|temp|clocks|memory|name)\S*"
     rb"|(?:power\.draw|utilization\.gpu|clocks\.\S+|temperature\.gpu|memory\.used)\b[^\n]*,"
     rb"|=+ ?ROCm System Management Interface|Device +Node +IDs|GPU\[\d+\]\s*:"
-    rb"|CA '\w+'|hca_id:|# Port counters: |\w+Counter:\.+\d"
+    rb"|(?:timestamp|host(?:name)?|node|gpu|rank|name|uuid|pci\.bus_id),[^\n]{0,300}"
+    rb"(?:utilization[._]gpu|gpu_util|memory\.used|clocks[._])"
+    rb"|(?:# HELP )?DCGM_FI_DEV_\w+[ {]|#\s?Entity "
+    rb"|(?:[\da-f]{4}:)?[\da-f]{2}:[\da-f]{2}\.[0-7] (?:3D controller|VGA compatible|PCI bridge|Infiniband|Ethernet)"
+    rb"|CA '\w+'|hca_id:|# Port counters: |\w+Counter:\.+\d|NIC statistics:|/sys/class/infiniband/\S+/hw_counters/"
     rb"|(?:USER +PID|UID +PID +PPID|PID +(?:TTY|STAT|USER|PPID)|F +S +UID +PID| +PID (?:TTY|STAT|USER|PPID)) "
     rb"|\d+: \w+: <[A-Z_,]+> mtu \d+|procs -+memory-+|Filesystem +(?:Size|1K-blocks)"
     rb")"

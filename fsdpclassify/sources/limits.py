@@ -31,15 +31,15 @@ class Limits:
     clusters: int = 8
     around_bytes: int = 1 * _KIB
     around_count: int = 400
-    sample_count: int = 64
+    sample_count: int = 40
     sample_bytes: int = 32 * _KIB
     reach_bytes: int = 16 * _MIB
     lines_per_prefix: int = 100
     bytes_per_line: int = 40
-    last_lines: int = 128
+    last_lines: int = 104
     steps_each: int = 72
     sample_steps: int = 2
-    repeats_each: int = 4
+    repeats_each: int = 2
 
     def share(self, inputs: int) -> int:
         """Bytes that may be kept of one of so many inputs."""

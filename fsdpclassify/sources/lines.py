@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import count
 
+from fsdpclassify.making import maker
 from fsdpclassify.records import RawLine
 
 MAX_FRAME_BYTES = 64 * 1024
@@ -24,6 +25,9 @@ _ESCAPE = re.compile(
 )
 # C0 but tab, DEL, C1; then line separators and direction marks, which can forge what a reader sees.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+
+
+_raw_line = maker(RawLine)
 
 
 def clean(text: str) -> str:
@@ -60,9 +64,9 @@ class LineMaker:
     def numbered(self, block: bytes, numbers: Iterable[int]) -> list[RawLine]:
         """The lines of `block`, which begins with a line and ends without a newline; `numbers` are theirs."""
         if is_plain(block):
-            source, rank, node = self._source, self._rank, self._node
+            source, rank, node, make = self._source, self._rank, self._node, _raw_line
             return [
-                RawLine(source=source, number=number, text=text, hint_rank=rank, hint_node=node)
+                make(source=source, number=number, text=text, hint_rank=rank, hint_node=node)
                 for number, text in zip(numbers, _capped(block.decode("ascii").split("\n")), strict=False)
             ]
         parts = zip(numbers, block.split(b"\n"), strict=False)

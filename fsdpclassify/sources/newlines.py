@@ -8,7 +8,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 
 
-def fast_counter() -> Callable[[bytes], int]:
+def fast_counter() -> Callable[[bytes | memoryview], int]:
     """A newline counter for large blocks; with numpy, which is imported only when a log is large."""
     try:
         import numpy as np
@@ -16,7 +16,7 @@ def fast_counter() -> Callable[[bytes], int]:
         return count_newlines
     own = threading.local()  # one buffer a thread: a new one for each block costs more than counting
 
-    def count(block: bytes) -> int:
+    def count(block: bytes | memoryview) -> int:
         if len(block) > len(getattr(own, "found", ())):
             own.found = np.empty(len(block), dtype=np.bool_)
         found = own.found[: len(block)]
@@ -26,9 +26,9 @@ def fast_counter() -> Callable[[bytes], int]:
     return count
 
 
-def count_newlines(block: bytes) -> int:
+def count_newlines(block: bytes | memoryview) -> int:
     """Newlines in `block`."""
-    return block.count(b"\n")
+    return bytes(block).count(b"\n")
 
 
 class NewlineIndex:
@@ -36,14 +36,14 @@ class NewlineIndex:
 
     __slots__ = ("_before", "_count", "_starts", "newlines", "size")
 
-    def __init__(self, count: Callable[[bytes], int]) -> None:
+    def __init__(self, count: Callable[[bytes | memoryview], int]) -> None:
         self._count = count
         self._starts = array("Q")
         self._before = array("Q")
         self.newlines = 0
         self.size = 0
 
-    def add(self, block: bytes) -> None:
+    def add(self, block: bytes | memoryview) -> None:
         """The text goes on with `block`."""
         self._starts.append(self.size)
         self._before.append(self.newlines)

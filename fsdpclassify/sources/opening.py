@@ -34,6 +34,9 @@ class Seekable(Protocol):
     def fetch(self, start: int, end: int) -> bytes:
         """Bytes `start` to `end`, fewer past the end or if the text was cut meanwhile."""
 
+    def blocks(self, start: int, end: int, size: int) -> Iterator[bytes | memoryview]:
+        """The same in blocks of `size` bytes at most, each good until the next is asked for."""
+
 
 @dataclass(frozen=True, slots=True)
 class FileText:
@@ -48,6 +51,16 @@ class FileText:
         length = min(end, self.size) - start
         return os.pread(self.descriptor, length, self.skip + start) if length > 0 else b""
 
+    def blocks(self, start: int, end: int, size: int) -> Iterator[bytes | memoryview]:
+        """See `Seekable`; all blocks share one buffer, for new memory costs more than reading into it."""
+        buffer = memoryview(bytearray(size))
+        while (wanted := min(size, min(end, self.size) - start)) > 0:
+            length = os.preadv(self.descriptor, [buffer[:wanted]], self.skip + start)
+            if not length:
+                return
+            yield buffer[:length]
+            start += length
+
 
 @dataclass(frozen=True, slots=True)
 class MemoryText:
@@ -59,6 +72,10 @@ class MemoryText:
     def fetch(self, start: int, end: int) -> bytes:
         """See `Seekable`."""
         return self.data[start:end]
+
+    def blocks(self, start: int, end: int, size: int) -> Iterator[bytes | memoryview]:
+        """See `Seekable`."""
+        return (self.data[at : min(at + size, end)] for at in range(start, min(end, self.size), size))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

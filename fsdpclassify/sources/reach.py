@@ -27,7 +27,7 @@ def reach_back(store: Store, start: int, known_until: int, limits: Limits) -> li
     search ends when each has its `lines_per_prefix` lines, or when going on shows nothing new.
     """
     base, _ = _before(store, start, known_until)
-    printer = max(PRINTERS, key=lambda each: sum(1 for _ in each.finditer(base, 0, _TRIED_BYTES)))
+    printer = max(PRINTERS, key=lambda each: len(each.findall(base, 0, _TRIED_BYTES)))
     seen = Counter(printer.findall(base))
     found: list[Region] = []
     barren, low = 0, start

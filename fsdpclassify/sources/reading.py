@@ -9,7 +9,7 @@ from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from fsdpclassify.records import InputStatus
+from fsdpclassify.records import InputKind, InputStatus
 from fsdpclassify.sources.blocks import Blocks, reason
 from fsdpclassify.sources.decompress import damage_errors
 from fsdpclassify.sources.interface import (
@@ -21,7 +21,15 @@ from fsdpclassify.sources.interface import (
     RefusedOrigin,
     Source,
 )
-from fsdpclassify.sources.judging import failed_row, refusal, refused_row, text_row
+from fsdpclassify.sources.judging import (
+    MAX_DUMP_BYTES,
+    DumpReader,
+    dump_row,
+    failed_row,
+    refusal,
+    refused_row,
+    text_row,
+)
 from fsdpclassify.sources.kinds import SAMPLE_BYTES
 from fsdpclassify.sources.limits import DEFAULT_LIMITS, Limits
 from fsdpclassify.sources.lines import LineMaker
@@ -35,20 +43,30 @@ if TYPE_CHECKING:
 _MAX_THREADS = 4
 
 
-def read(sources: Sequence[Source], anchors: Sequence[Anchor] = (), *, limits: Limits = DEFAULT_LIMITS) -> Reading:
+def read(
+    sources: Sequence[Source],
+    anchors: Sequence[Anchor] = (),
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    dumps: DumpReader | None = None,
+) -> Reading:
     """Rows, lines and gaps of `sources`, in their order; never raises for the sake of an input.
 
     Inputs of up to `limits.whole_bytes` in all give every line. Of larger ones the whole text is
     scanned for `anchors`, and the head, the tail, what lies around anchors, and samples give lines.
+    Flight-recorder dumps give no lines; they are handed to `dumps`.
     """
-    return _Reader(sources, anchors, limits).read()
+    return _Reader(sources, anchors, limits, dumps).read()
 
 
 class _Reader:
     """One call of `read`."""
 
-    def __init__(self, sources: Sequence[Source], anchors: Sequence[Anchor], limits: Limits) -> None:
+    def __init__(
+        self, sources: Sequence[Source], anchors: Sequence[Anchor], limits: Limits, dumps: DumpReader | None
+    ) -> None:
         self._sources = sources
+        self._dumps = dumps
         self._anchors = anchors
         self._archives = ExitStack()
         sizes = [size for source in sources if (size := _known_size(source)) is not None]
@@ -110,6 +128,8 @@ class _Reader:
         held = [text.fetch(0, SAMPLE_BYTES)] if text is not None and is_large else _take(blocks, SAMPLE_BYTES)
         sample = b"".join(held)[:SAMPLE_BYTES]
         if (why := refusal(sample)) is not None:
+            if why.kind is InputKind.FLIGHT_RECORDER and self._dumps is not None:
+                return _dump(index, source, [] if is_large else held, blocks, self._dumps)
             return Result(row=refused_row(source.path, why, blocks.size if text is None else text.size))
         if is_large:
             return self._large.first_pass(index, source, sample, content, blocks, blocks)
@@ -141,6 +161,16 @@ class _Reader:
         from fsdpclassify.sources.large import LargeReader  # a pasted log must not wait for all of this
 
         return LargeReader(self._anchors, self._limits)
+
+
+def _dump(index: int, source: Source, held: list[bytes], blocks: Blocks, dumps: DumpReader) -> Result:
+    """The row of a dump; its bytes are `held` and what is left of `blocks`."""
+    data = b"".join([*held, *_take(blocks, MAX_DUMP_BYTES + 1 - blocks.size)])
+    if len(data) > MAX_DUMP_BYTES:
+        message = f"it is larger than {MAX_DUMP_BYTES} bytes, which no flight-recorder dump is"
+        return Result(row=dump_row(source.path, len(data), InputStatus.UNREADABLE, message, None))
+    status, message_or_none = dumps.take(index, source.path, source.hint_rank, data)
+    return Result(row=dump_row(source.path, len(data), status, message_or_none, blocks.damage))
 
 
 def _whole(index: int, source: Source, sample: bytes, data: bytes, damage: str | None) -> Result:

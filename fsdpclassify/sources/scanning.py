@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from fsdpclassify.sources.blocks import BLOCK_BYTES
-from fsdpclassify.sources.engines import EngineMaker, Hits
+from fsdpclassify.sources.engines import EngineMaker, HitTable
 from fsdpclassify.sources.interface import Anchor
 from fsdpclassify.sources.limits import Limits
 from fsdpclassify.sources.newlines import NewlineIndex
@@ -53,10 +53,10 @@ def ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
 
 @dataclass(slots=True, kw_only=True)
 class Scan:
-    """What one pass showed of a text: hits in the order of the anchors, newlines, the last byte."""
+    """What one pass showed of a text: hits by the place of their anchor, newlines, the last byte."""
 
     anchors: Sequence[Anchor]
-    hits: list[Hits]
+    hits: HitTable
     index: NewlineIndex
     retainer: Retainer | None
     last_byte: bytes = b""
@@ -68,13 +68,13 @@ class Scan:
 
     def detections(self) -> list[int]:
         """Cells of all detection anchors."""
-        pairs = zip(self.anchors, self.hits, strict=True)
-        return sorted({cell for anchor, hits in pairs if anchor.detection for cell in hits.cells()})
+        found = self.hits.items()
+        return sorted({cell for number, hits in found if self.anchors[number].detection for cell in hits.cells()})
 
     def others(self) -> list[list[int]]:
-        """Cells of each further anchor."""
-        pairs = zip(self.anchors, self.hits, strict=True)
-        return [cells for anchor, hits in pairs if not anchor.detection and (cells := hits.cells())]
+        """Cells of each further anchor that was found."""
+        found = [hits.cells() for number, hits in sorted(self.hits.items()) if not self.anchors[number].detection]
+        return [cells for cells in found if cells]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,23 +83,23 @@ class Scanner:
 
     anchors: Sequence[Anchor]
     engine: EngineMaker
-    count: Callable[[bytes], int]
+    count: Callable[[bytes | memoryview], int]
     limits: Limits = field(default_factory=Limits)
 
     def scan(self, blocks: Iterator[bytes], *, retain: bool) -> Scan:
         """One pass over `blocks`; `retain` for a text that cannot be read again."""
-        hits = [Hits(watched=retain) for _ in self.anchors]
+        hits = HitTable(watched=retain)
         return self._scan(blocks, hits, self._retainer(hits) if retain else None)
 
-    def _scan(self, blocks: Iterator[bytes], hits: list[Hits], retainer: Retainer | None) -> Scan:
+    def _scan(self, blocks: Iterator[bytes | memoryview], hits: HitTable, retainer: Retainer | None) -> Scan:
         scan = Scan(anchors=self.anchors, hits=hits, index=NewlineIndex(self.count), retainer=retainer)
         engine, index = self.engine(hits), scan.index
         for block in blocks:
             engine.scan(block)
             if retainer is not None:
-                retainer.add(block, index.size, index.newlines)
+                retainer.add(bytes(block), index.size, index.newlines)
             index.add(block)
-            scan.last_byte = block[-1:]
+            scan.last_byte = bytes(block[-1:])
         engine.close()
         return scan
 
@@ -120,14 +120,17 @@ class Scanner:
         return _joined(scans)
 
     def _scan_part(self, text: Seekable, start: int, end: int) -> Scan:
-        hits = [Hits(base=start) for _ in self.anchors]
-        return self._scan(_blocks_of(text, start, end), hits, None)
+        hits = HitTable(base=start)
+        scan = self._scan(text.blocks(start, end, BLOCK_BYTES), hits, None)
+        if scan.index.size < end - start:
+            raise OSError("it was cut while it was read")
+        return scan
 
-    def _retainer(self, hits: Sequence[Hits]) -> Retainer:
-        pairs = list(zip(self.anchors, hits, strict=True))
+    def _retainer(self, hits: HitTable) -> Retainer:
+        pairs = list(enumerate(self.anchors))
         return Retainer(
-            [each for anchor, each in pairs if anchor.detection],
-            [each for anchor, each in pairs if not anchor.detection],
+            [hits[number] for number, anchor in pairs if anchor.detection],
+            [hits[number] for number, anchor in pairs if not anchor.detection],
             self.limits,
         )
 
@@ -144,21 +147,12 @@ def _borders(text: Seekable, size: int) -> list[int]:
     return [*borders, size]
 
 
-def _blocks_of(text: Seekable, start: int, end: int) -> Iterator[bytes]:
-    while start < end:
-        block = text.fetch(start, min(end, start + BLOCK_BYTES))
-        if not block:
-            raise OSError("it was cut while it was read")
-        yield block
-        start += len(block)
-
-
 def _joined(scans: Sequence[Scan]) -> Scan:
     whole = scans[0]
     for scan in scans[1:]:
         whole.index.extend(scan.index)
         whole.last_byte = scan.last_byte or whole.last_byte
-        for hits, more in zip(whole.hits, scan.hits, strict=True):
+        for number, more in scan.hits.items():
             for cell in more.cells():
-                hits.add_cell(cell)
+                whole.hits[number].add_cell(cell)
     return whole

@@ -8,7 +8,6 @@ a few of each kind. Lines whose printer cannot be told are never left out there.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -31,24 +30,31 @@ class Thinner:
 
     limits: Limits
     zones: Sequence[Zone] = ()
-    _kinds: Counter[bytes] = field(default_factory=Counter)
+    _kinds: dict[bytes, int] = field(default_factory=dict)
     _printer: re.Pattern[bytes] | None = None
 
     def sample(self, lines: Sequence[bytes]) -> list[int]:
         """Which lines of a sample are made: some steps of each printer, and the first ones of each other kind."""
         printer = self._named_by(lines)
-        steps: Counter[bytes] = Counter()
-        return [index for index, line in enumerate(lines) if self._samples(line, printer, steps)]
+        steps: dict[bytes, int] = {}
+        most = self.limits.sample_steps
+        kept: list[int] = []
+        for index, line in enumerate(lines):  # kept in one loop: tens of thousands of lines go through it
+            if not _is_step(line):
+                if not self._is_new_kind(line):
+                    continue
+            elif printer is not None and (match := printer.search(line)) is not None:
+                who = match[0]
+                steps[who] = said = steps.get(who, 0) + 1
+                if said > most:
+                    continue
+            kept.append(index)
+        return kept
 
-    def _samples(self, line: bytes, printer: re.Pattern[bytes] | None, steps: Counter[bytes]) -> bool:
-        if not _is_step(line):
-            counts, key, most = self._kinds, line.translate(None, _DIGITS), _OF_A_KIND
-        elif printer is None or (match := printer.search(line)) is None:
-            return True
-        else:
-            counts, key, most = steps, match.group(), self.limits.sample_steps
-        counts[key] += 1
-        return counts[key] <= most
+    def _is_new_kind(self, line: bytes) -> bool:
+        key = line.translate(None, _DIGITS)
+        self._kinds[key] = said = self._kinds.get(key, 0) + 1
+        return said <= _OF_A_KIND
 
     def zone_in(self, start: int, end: int) -> Zone | None:
         """The part of the text from offset `start` to `end` that is thinned, if any."""
@@ -62,13 +68,16 @@ class Thinner:
         printer = self._named_by(lines)
         if printer is None:
             return list(range(len(lines)))
-        said: Counter[bytes] = Counter()
-        kinds: Counter[tuple[bytes, bytes]] = Counter()
+        search, most = printer.search, self.limits.last_lines
+        said: dict[bytes, int] = {}
+        kinds: dict[tuple[bytes, bytes], int] = {}
         kept: list[int] = []
         for index in range(len(lines) - 1, -1, -1):
-            match = printer.search(lines[index])
-            if match is not None and not self._wanted(match.group(), lines[index], said, kinds):
-                continue
+            if (match := search(lines[index])) is not None:
+                who = match[0]
+                said[who] = count = said.get(who, 0) + 1
+                if count > most and not self._is_wanted(who, lines[index], kinds):
+                    continue
             kept.append(index)
         return kept[::-1]
 
@@ -77,14 +86,11 @@ class Thinner:
         self._printer = self._printer or _printer(lines)
         return self._printer
 
-    def _wanted(self, who: bytes, line: bytes, said: Counter[bytes], kinds: Counter[tuple[bytes, bytes]]) -> bool:
-        said[who] += 1
-        if said[who] <= self.limits.last_lines:
-            return True
+    def _is_wanted(self, who: bytes, line: bytes, kinds: dict[tuple[bytes, bytes], int]) -> bool:
         is_step = _is_step(line)
         key = (who, b"" if is_step else line.translate(None, _DIGITS))
-        kinds[key] += 1
-        return kinds[key] <= (self.limits.steps_each if is_step else self.limits.repeats_each)
+        kinds[key] = count = kinds.get(key, 0) + 1
+        return count <= (self.limits.steps_each if is_step else self.limits.repeats_each)
 
 
 def _is_step(line: bytes) -> bool:
@@ -95,5 +101,6 @@ def _is_step(line: bytes) -> bool:
 def _printer(lines: Sequence[bytes]) -> re.Pattern[bytes] | None:
     """What most of the last lines name their printer by; None if most name none."""
     tried = b"\n".join(lines[-_TRIED_BYTES // 128 :])
-    best = max(PRINTERS, key=lambda each: sum(1 for _ in each.finditer(tried)))
-    return best if 2 * sum(1 for _ in best.finditer(tried)) >= tried.count(b"\n") + 1 else None
+    counts = [len(each.findall(tried)) for each in PRINTERS]
+    most = max(counts)
+    return PRINTERS[counts.index(most)] if 2 * most >= tried.count(b"\n") + 1 else None

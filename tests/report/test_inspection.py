@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fsdpclassify.records import (
     Event,
@@ -58,7 +58,7 @@ def test_events_name_path_line_and_facts() -> None:
         "kind": "step", "path": "a.log", "line": 3, "rank": 1, "text": "step", "facts": {"step": 3}
     }  # fmt: skip
     text = render_inspection(value, width=80)
-    assert "  a.log:3 step rank 1 (step 3)\n      step\n" in text
+    assert "  a.log:3 step rank 1: step 3\n" in text
     assert "  missing    rank 1\n" in text
 
 
@@ -75,22 +75,38 @@ def test_ranks_about_which_the_same_is_known_share_a_row() -> None:
     assert "  3      missing" in text
 
 
-def test_of_many_events_the_middle_is_left_out_and_said() -> None:
-    events = [_event(number) for number in range(1, 1001)]
-    text = render_inspection(inspection_as_dict(_found(*events), None, _same), width=80)
-    assert "  … 600 events left out; --json has them all\n" in text
-    assert "a.log:100 " in text
-    assert "a.log:101 " not in text
-    assert "a.log:1000 " in text
+def test_many_events_become_few_lines_and_json_has_them_all() -> None:
+    value = inspection_as_dict(_found(*(_event(number) for number in range(1, 1001))), None, _same)
+    text = render_inspection(value, width=80)
+    assert "step rank 1: steps 1 to 1000 (1000 lines)\n" in text
+    assert len(text.splitlines()) < 20
+    assert len(value["incidents"][0]["events"]) == 1000
 
 
-def test_the_text_of_a_line_is_shown_once() -> None:
-    found = _found(_event(1, EventKind.STEP, "both"), _event(1, EventKind.TRAINER, "both"))
-    assert render_inspection(inspection_as_dict(found, None, _same), width=80).count("      both\n") == 1
+def test_columns_about_which_nothing_is_known_are_left_out() -> None:
+    ledger = (LedgerRow(rank=0, role=Role.WAITING, first_error="ValueError: " + "x" * 90), LedgerRow(rank=1))
+    text = render_inspection(inspection_as_dict(_found(_event(1), ledger=ledger), None, _same), width=80)
+    (head,) = [line for line in text.splitlines() if line.startswith("  ranks")]
+    assert head.split() == ["ranks", "role", "first_error"]
+    assert "x" * 60 not in text
+
+
+def test_clocks_of_several_hosts_are_told() -> None:
+    ledger = (
+        LedgerRow(rank=0, node="a", clock_offset_s=0.0),
+        LedgerRow(rank=1, node="b", clock_offset_s=-90.5),
+    )
+    found = _found(_event(1), ledger=ledger)
+    found.incidents = (replace(found.incidents[0], nodes=("a", "b")),)
+    value = inspection_as_dict(found, None, _same)
+    assert value["incidents"][0]["clocks"] == {"a": 0.0, "b": -90.5}
+    assert "b 90.5 s behind" in render_inspection(value, width=80)
+    found.incidents = (replace(found.incidents[0], ledger=()),)
+    assert "agree within 5 s" in render_inspection(inspection_as_dict(found, None, _same), width=80)
 
 
 def test_lines_are_masked_before_they_are_cut_and_escaped() -> None:
-    found = _found(_event(1, text="x" * 490 + "SECRETSECRET\x1b[31m"))
+    found = _found(_event(1, EventKind.ERROR, text="x" * 490 + "SECRETSECRET\x1b[31m"))
     value = inspection_as_dict(found, None, lambda text: text.replace("SECRETSECRET", "*"))
     assert "SECRET" not in to_json(value)
     assert "\x1b" not in render_inspection(value, width=2000)

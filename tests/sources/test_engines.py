@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsdpclassify.sources import engines
-from fsdpclassify.sources.engines import CELL_BYTES, EngineMaker, Hits
+from fsdpclassify.sources.engines import CELL_BYTES, EngineMaker, Hits, HitTable
 from fsdpclassify.sources.interface import Anchor
 
 hyperscan = pytest.importorskip("hyperscan")
@@ -36,12 +36,12 @@ TEXTS = st.lists(st.sampled_from(WORDS), max_size=60).map(b"".join)
 
 
 def found(maker: EngineMaker, blocks: list[bytes]) -> list[list[int]]:
-    hits = [Hits() for _ in ANCHORS]
+    hits = HitTable()
     engine = maker(hits)
     for block in blocks:
         engine.scan(block)
     engine.close()
-    return [each.cells() for each in hits]
+    return [hits[number].cells() for number in range(len(ANCHORS))]
 
 
 def cut(text: bytes, places: list[int]) -> list[bytes]:
@@ -89,7 +89,7 @@ def test_without_hyperscan_the_portable_engine_answers(monkeypatch: pytest.Monke
     import sys
 
     monkeypatch.setitem(sys.modules, "hyperscan", None)
-    engine = engines.engine_for(ANCHORS)([Hits() for _ in ANCHORS])
+    engine = engines.engine_for(ANCHORS)(HitTable())
     assert isinstance(engine, engines.PortableEngine)
 
 

@@ -22,6 +22,12 @@ SYSTEM = {
     "topology": b"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \tSYS\t0-31\n",
     "ps": b"  PID STAT     TIME WCHAN                 CMD\n 4410 Rl   02:04:51 - python train.py (rank 0)\n",
     "ps aux": b"USER         PID %CPU %MEM    VSZ   RSS TTY STAT START TIME COMMAND\n",
+    "dmesg -T": b"[Thu Mar  5 04:01:02 2026] mlx5_core 0000:3b:00.0 ens3f0: Link down\n",
+    "dmesg iso": b"2026-03-05T04:01:02,123456+00:00 mlx5_core 0000:3b:00.0 ens3f0: Link down\n",
+    "csv with times": b"timestamp, name, index, utilization.gpu [%]\n2026/03/05 04:01:02.1, X, 0, 0 %\n",
+    "exporter": b'# HELP DCGM_FI_DEV_GPU_UTIL GPU utilization (in %).\nDCGM_FI_DEV_GPU_UTIL{gpu="0"} 4\n',
+    "ethtool": b"NIC statistics:\n     rx_packets: 1\n",
+    "lspci": b"3b:00.0 Infiniband controller: Mellanox Technologies MT2910\n\tLnkSta: Speed 32GT/s, Width x16\n",
     "perfquery": b"# Port counters: Lid 4 port 1\nLinkDownedCounter:...............3\n",
 }
 LOGS = {

@@ -217,3 +217,31 @@ def test_a_gzip_cut_in_its_header_is_unreadable(tmp_path: Path) -> None:
     (row,) = read_bytes(tmp_path, gzip.compress(TEXT)[:8]).inputs
     assert row.status is InputStatus.UNREADABLE
     assert row.message
+
+
+@pytest.mark.parametrize("lines", [10, 3000])
+@pytest.mark.parametrize("name", ["gz", "xz", "bz2"])
+def test_a_wrong_checksum_costs_no_text(name: str, lines: int, tmp_path: Path) -> None:
+    text = b"".join(TEXT.splitlines(keepends=True)[:lines])
+    packed = bytearray(PACKERS[name](text))
+    packed[-6] ^= 0x55
+    reading = read_bytes(tmp_path, bytes(packed))
+    assert reading.inputs[0].status is InputStatus.TRUNCATED
+    assert texts(reading) == text.decode().splitlines()
+
+
+@pytest.mark.parametrize("name", ["gz", "xz"])
+def test_damage_in_the_middle_keeps_what_came_before(name: str, tmp_path: Path) -> None:
+    packed = bytearray(PACKERS[name](TEXT))
+    middle = len(packed) // 2
+    packed[middle:] = bytes(len(packed) - middle)
+    reading = read_bytes(tmp_path, bytes(packed))
+    assert reading.inputs[0].status is InputStatus.TRUNCATED
+    # What damaged codes still say behind that is no text of ours.
+    assert texts(reading)[:1000] == TEXT.decode().splitlines()[:1000]
+
+
+def test_padding_of_more_than_one_block_ends_the_text(tmp_path: Path) -> None:
+    reading = read_bytes(tmp_path, gzip.compress(TEXT) + bytes(200_000))
+    assert reading.inputs[0].status is InputStatus.OK
+    assert texts(reading) == TEXT.decode().splitlines()

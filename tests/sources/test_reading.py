@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from fsdpclassify.records import InputKind, InputStatus, RawLine
 from fsdpclassify.sources import collect, from_text, read
+from fsdpclassify.sources.judging import DUMP_MESSAGE
 
 
 def texts(lines: list[RawLine]) -> list[tuple[int, str]]:
@@ -37,7 +38,7 @@ def test_binary_and_dumps_give_rows_and_no_lines(tmp_path: Path) -> None:
         (InputKind.FLIGHT_RECORDER, InputStatus.UNREADABLE),
         (None, InputStatus.BINARY),
     ]
-    assert reading.inputs[1].message == "flight-recorder dumps are not read yet"
+    assert reading.inputs[1].message == DUMP_MESSAGE
 
 
 def test_a_log_that_begins_with_nul_bytes(tmp_path: Path) -> None:

@@ -69,5 +69,5 @@ def test_numbers_and_gaps_account_for_every_line() -> None:
     assert kept | skipped == set(range(1, len(lines) + 1))
     assert not kept & skipped
     assert 100_001 in kept
-    assert set(range(100_001 - 4 * 128, 100_001)) <= kept
+    assert set(range(100_001 - 4 * Limits().last_lines, 100_001)) <= kept
     assert len(kept) < 25_000
