@@ -3,6 +3,7 @@
 Input: `data/taxonomy.toml` and `data/lines/*.toml`. Output: `Inventory`. A file that cannot be read as
 such raises `InventoryError` with its name; what `train.inventory_check` finds beyond that are problems.
 `main` is the command `python -m train lines`: it prints counts and problems and returns 1 if there are any.
+With `--coverage` it prints how much of the labelled incidents the inventory knows.
 """
 
 from __future__ import annotations
@@ -173,16 +174,23 @@ def report(inventory: Inventory) -> Iterator[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Print counts and problems; 1 if there are problems."""
+    from train import coverage
     from train.inventory_check import number_twins, problems
+    from train.inventory_targets import shortfalls, table
 
     parser = argparse.ArgumentParser(prog="python -m train lines", description=__doc__)
     parser.add_argument("--data", type=Path, default=ROOT)
+    parser.add_argument("--coverage", nargs="?", choices=("reference", "all"), const="reference")
+    options = parser.parse_args(argv)
     try:
-        inventory = load(parser.parse_args(argv).data)
+        inventory = load(options.data)
     except InventoryError as error:
         print(f"problem: {error}")
         return 1
-    found = problems(inventory)
+    if options.coverage:
+        print("\n".join(coverage.report(coverage.cover(inventory, options.data, options.coverage))))
+        return 0
+    found = [*problems(inventory), *shortfalls(inventory)]
     notes = [f"note: {text}" for text in number_twins(inventory)]
-    print("\n".join([*report(inventory), *notes, *(f"problem: {text}" for text in found)]))
+    print("\n".join([*report(inventory), *table(inventory), *notes, *(f"problem: {text}" for text in found)]))
     return 1 if found else 0

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from train import inventory, slot_values
 from train.inventory import Family, Inventory, InventoryError
 from train.inventory_check import number_twins, problems, spellings
+from train.inventory_targets import RARELY_REPORTED, checkable_share, is_checkable, shortfalls, targets
 from train.slots import DRAWS, SlotError, neutral, parse, render
 
 #: What the brief of a user's fix must never say: NCCL reads no such variable.
@@ -38,6 +39,49 @@ def _with(shipped: Inventory, *families: Family) -> Inventory:
 
 def test_the_shipped_inventory_has_no_problems(shipped: Inventory) -> None:
     assert problems(shipped) == []
+
+
+def test_the_shipped_inventory_meets_its_targets(shipped: Inventory) -> None:
+    assert shortfalls(shipped) == []
+    assert len(list(targets(shipped))) > len(shipped.causes)
+
+
+def test_a_cause_that_loses_its_lines_is_a_shortfall(shipped: Inventory) -> None:
+    thin = _with(shipped, *(family for family in shipped.families if family.cause != "gc_pause"))
+    assert shortfalls(thin) == ["inventory: cause gc_pause: 0 (at least 8)"]
+
+
+def test_causes_without_a_public_example_are_in_the_catalogue(shipped: Inventory) -> None:
+    assert [name for name in RARELY_REPORTED if shipped.cause(name) is None] == []
+    renamed = replace(shipped, causes=tuple(cause for cause in shipped.causes if cause.id != "clock_skew"))
+    assert "inventory: clock_skew is no cause of the catalogue" in shortfalls(renamed)
+
+
+@pytest.mark.parametrize(
+    ("provenance", "expected"),
+    [
+        ("source: torch 2.13.0 torch/utils/data/dataloader.py", True),
+        ("source: nccl src/init.cc", True),
+        ("documentation: NVIDIA Xid error catalogue", True),
+        ("documentation", False),
+        ("source:", False),
+        ("public log", False),
+        ("known", False),
+        ("own words", False),
+    ],
+)
+def test_a_wording_can_be_looked_up_when_program_and_place_are_named(provenance: str, expected: bool) -> None:
+    assert is_checkable(_family(provenance=provenance)) is expected
+
+
+def test_the_share_of_checkable_wordings_leaves_users_out(shipped: Inventory) -> None:
+    mixed = _with(
+        shipped,
+        _family(),
+        _family(id="a", emitter="nccl", provenance="source: nccl src/init.cc"),
+        _family(id="b", emitter="nccl", provenance="known"),
+    )
+    assert checkable_share(mixed) == 0.5
 
 
 def test_labels_are_the_seven_classes_in_order(shipped: Inventory) -> None:
@@ -151,7 +195,9 @@ def test_the_command_prints_counts_and_fails_on_a_missing_catalogue(
     assert inventory.main(["--data", str(tmp_path)]) == 1
     assert "problem: taxonomy.toml" in capsys.readouterr().out
     inventory.main([])
-    assert "by label:" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "by label:" in printed
+    assert "target: checkable wordings of programs: " in printed
 
 
 def test_frameworks_match_by_any_tag() -> None:
