@@ -7,11 +7,13 @@ import sys
 
 STEPS = {
     "lines": ("train.inventory", "check the line inventory and print its counts"),
-    "corpus": ("train.simulate", "write the simulated incidents to build/corpus"),
+    "corpus": ("train.corpus", "write the simulated incidents to build/corpus; --freeze, --check: data/splits.json"),
     "encoder": ("train.encoder", "make encoder.onnx and tokenizer.json (slow; needs the extra encoder)"),
     "build": ("train.build", "fit the head and write models/default"),
     "realism": ("train.realism", "how well simulated and public incidents can be told apart"),
+    "leaks": ("train.leaks", "what tells the label most on the train split, and whether it may"),
     "lab": ("train.lab", "record real runs that fail for a known cause (needs the extra lab)"),
+    "reading": ("train.reading_score", "what reading alone gets right on the labelled incidents (no model)"),
     "evaluate": ("train.evaluate", "figures and baselines on a split"),
 }
 

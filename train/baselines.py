@@ -34,6 +34,9 @@ class Baseline(Protocol):
     def predict(self, example: Example) -> str:
         """A label, or `undetermined`."""
 
+    def guess(self, example: Example) -> str:
+        """The first label, sure or not; `undetermined` where there is none."""
+
 
 class Majority:
     """Always the commonest cause."""
@@ -47,6 +50,8 @@ class Majority:
     def predict(self, example: Example) -> str:
         """The commonest."""
         return self._answer
+
+    guess = predict
 
 
 #: In order of trust; written from the message formats alone. The first that matches any line answers.
@@ -93,6 +98,8 @@ class Rules:
         text = "\n".join(example.texts)
         return next((label for label, pattern in self._compiled if pattern.search(text)), UNDETERMINED)
 
+    guess = predict
+
 
 class TfIdf:
     """Word TF-IDF of the window and logistic regression."""
@@ -110,7 +117,14 @@ class TfIdf:
 
     def predict(self, example: Example) -> str:
         """The likeliest label, or abstention when it is unlikely or `other`."""
-        return _concluded(self._model, self._words.transform(["\n".join(example.texts)]))
+        return _concluded(self._model, self._rows(example))
+
+    def guess(self, example: Example) -> str:
+        """The likeliest label."""
+        return str(self._model.predict(self._rows(example))[0])
+
+    def _rows(self, example: Example) -> object:
+        return self._words.transform(["\n".join(example.texts)])
 
 
 class LedgerOnly:
@@ -129,11 +143,26 @@ class LedgerOnly:
         """As for the other baselines."""
         return _concluded(self._model, np.array([example.ledger]))
 
+    def guess(self, example: Example) -> str:
+        """The likeliest label."""
+        return str(self._model.predict(np.array([example.ledger]))[0])
+
 
 def _concluded(model: LogisticRegression, rows: object) -> str:
     scores = model.predict_proba(rows)[0]
     label = str(model.classes_[int(scores.argmax())])
     return UNDETERMINED if label == "other" or scores.max() < _ABSTAIN_BELOW else label
+
+
+def macro_f1(pairs: Sequence[tuple[str, str]], labels: Sequence[str] = LABELS) -> float:
+    """The mean F1 over those of `labels` that occur as truth; pairs are (truth, answer)."""
+    scores = []
+    for label in labels:
+        hits = sum(truth == answer == label for truth, answer in pairs)
+        said, meant = sum(answer == label for _, answer in pairs), sum(truth == label for truth, _ in pairs)
+        if meant:
+            scores.append(2 * hits / (said + meant))
+    return sum(scores) / len(scores) if scores else 0.0
 
 
 BASELINES: tuple[type[Baseline], ...] = (Majority, Rules, TfIdf, LedgerOnly)

@@ -23,8 +23,9 @@ from fsdpclassify.labelled import LabelledIncident, load_all, neutral_logs
 from fsdpclassify.records import Report
 from fsdpclassify.training import recipe
 from fsdpclassify.training.examples import Example, repository
+from fsdpclassify.training.fit import LABELS
 from train import dataset
-from train.baselines import BASELINES, NO_TIMEOUT, Baseline
+from train.baselines import BASELINES, NO_TIMEOUT, Baseline, macro_f1
 from train.build import assemble
 from train.material import material
 
@@ -44,11 +45,21 @@ def main(argv: list[str]) -> int:
     )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-baselines", action="store_true")
+    parser.add_argument("--corpus", type=Path, default=dataset.CORPUS, help="where the simulated splits lie")
+    parser.add_argument(
+        "--only-baselines", action="store_true", help="a simulated split without the product: is it too easy?"
+    )
     options = parser.parse_args(argv)
     if options.split == dataset.PUBLIC:
         pairs, baselines = _public(options.mode, baselines=not options.no_baselines)
     else:
-        pairs, baselines = _simulated(options.split, options.mode, baselines=not options.no_baselines)
+        if options.only_baselines:
+            incidents = load_all([dataset.folder_of(options.split, options.corpus)])
+            answers = _baselines(options.split, options.corpus)
+            sys.stdout.write(_baseline_table(answers, {i.id: i for i in incidents}).lstrip("\n"))
+            return 0
+        pairs = _simulated(options.split, options.mode, options.corpus)
+        baselines = {} if options.no_baselines else _baselines(options.split, options.corpus)
     wanted = _subset(options.subset)
     pairs = [p for p in pairs if wanted(p[0].id)]
     result = evaluate_reports([i for i, _ in pairs], [r for _, r in pairs])
@@ -77,7 +88,8 @@ def _answers(
     return pairs
 
 
-Predictions = dict[str, dict[str, str]]
+#: By baseline and incident: what it concludes, and its first label, sure or not.
+Predictions = dict[str, dict[str, tuple[str, str]]]
 
 
 def _public(mode: str, *, baselines: bool) -> tuple[list[tuple[LabelledIncident, Report]], Predictions]:
@@ -104,14 +116,16 @@ def _public(mode: str, *, baselines: bool) -> tuple[list[tuple[LabelledIncident,
     return sorted(pairs, key=lambda p: p[0].id), predictions
 
 
-def _simulated(split: str, mode: str, *, baselines: bool) -> tuple[list[tuple[LabelledIncident, Report]], Predictions]:
-    incidents = load_all([dataset.folder_of(split)])
-    pairs = _answers(Classifier.load(dataset.BUNDLE), incidents, mode)
+def _simulated(split: str, mode: str, corpus: Path) -> list[tuple[LabelledIncident, Report]]:
+    return _answers(Classifier.load(dataset.BUNDLE), load_all([dataset.folder_of(split, corpus)]), mode)
+
+
+def _baselines(split: str, corpus: Path) -> Predictions:
+    """The baselines, fitted on what the released bundle is fitted on, asked about another split."""
     predictions: Predictions = {}
-    if baselines:
-        learned = [e for s in ("train", dataset.PUBLIC) for e in dataset.examples(s) if e.found]
-        _ask(predictions, learned, dataset.examples(split))
-    return pairs, predictions
+    learned = [e for s in ("train", dataset.PUBLIC) for e in dataset.examples(s, corpus) if e.found]
+    _ask(predictions, learned, dataset.examples(split, corpus))
+    return predictions
 
 
 def _ask(predictions: Predictions, learned: Sequence[Example], asked: Sequence[Example]) -> None:
@@ -120,7 +134,9 @@ def _ask(predictions: Predictions, learned: Sequence[Example], asked: Sequence[E
         baseline.fit(learned)
         answers = predictions.setdefault(baseline.name, {})
         for example in asked:
-            answers[example.id] = baseline.predict(example) if example.found else NO_TIMEOUT
+            answers[example.id] = (
+                (baseline.predict(example), baseline.guess(example)) if example.found else (NO_TIMEOUT, NO_TIMEOUT)
+            )
 
 
 def _baseline_table(predictions: Predictions, incidents: dict[str, LabelledIncident]) -> str:
@@ -128,10 +144,13 @@ def _baseline_table(predictions: Predictions, incidents: dict[str, LabelledIncid
         return ""
     lines = [
         "",
-        "Baselines in the same folds: strict / accepted with a cause; other and undetermined abstained; no_timeout",
+        "Baselines in the same folds: strict / accepted with a cause; other and undetermined abstained; no_timeout;",
+        "macro-F1 of their first labels over the classes, whether they would conclude them or not",
     ]
     for name, answers in predictions.items():
-        lines.append(f"  {name:<30} {_figures(answers, incidents)}")
+        concluded = {key: answer for key, (answer, _) in answers.items()}
+        pairs = [(incident.label, answers[key][1]) for key, incident in incidents.items() if incident.label in LABELS]
+        lines.append(f"  {name:<30} {_figures(concluded, incidents)}   {macro_f1(pairs):.3f}")
     return "\n".join(lines) + "\n"
 
 

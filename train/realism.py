@@ -1,7 +1,8 @@
 """Can simulated incidents be told from public ones? Two probes, and what gives the simulation away.
 
-Input: a folder of simulated incidents and one of public incidents. For every draw, each public incident is
-set beside a simulated one of the same label and of nearly the same length, so that neither tells. Two
+Input: a folder of simulated incidents and one of public incidents (`--probe` sets lab recordings on either side).
+For every draw, each public incident is set beside a simulated one of the same label and of nearly the same length,
+so that neither tells. Two
 classifiers then try: character 3-5-grams of the raw text under logistic regression, and gradient boosting
 on surface statistics joined with the ledger vector of the package's own features. Folds keep a source
 repository together. Output: area under the ROC curve (0.5 = cannot tell, 1 = always tells) with a 95 %
@@ -35,6 +36,8 @@ from fsdpclassify.training.examples import Example, read_example, repository
 from fsdpclassify.vector import LEDGER_FACTS
 
 FOLDS = 5
+#: What is told apart: first what was made, then what it is measured against.
+PROBES = ("simulated-public", "lab-public", "simulated-lab")
 #: Characters of a text that the probes see: its head and its tail, half each.
 SEEN = 8000
 
@@ -105,7 +108,9 @@ def _report(folder: Path) -> Report:
     source = str(truth.get("source") or "")
     paths = sorted(path for path in (folder / "logs").rglob("*") if path.is_file())
     text = "\n".join(path.read_text("utf-8", "replace") for path in paths)
-    group = repository(source) if "://" in source else folder.name
+    # A recording is real, but several are of one fault; what is simulated stands for itself.
+    fault = f"lab/{truth.get('cause_id')}" if "lab" in folder.parts else folder.name
+    group = repository(source) if "://" in source else fault
     return Report(folder=folder, label=truth["label"], group=group, text=text)
 
 
@@ -205,7 +210,9 @@ def _number_model() -> Classifier:
     )
 
 
-def telling_words(texts: Sequence[str], real: np.ndarray, count: int) -> tuple[list[str], list[str]]:
+def telling_words(
+    texts: Sequence[str], real: np.ndarray, count: int, name: str = "public"
+) -> tuple[list[str], list[str]]:
     """Words (digits masked) that the one kind of report holds more often than the other, with both shares."""
     masked = [re.sub(r"\d+", "0", text) for text in texts]
     counter = CountVectorizer(token_pattern=r"[^\s,;:()\[\]]+", lowercase=False, min_df=4, binary=True)
@@ -213,17 +220,19 @@ def telling_words(texts: Sequence[str], real: np.ndarray, count: int) -> tuple[l
     names = counter.get_feature_names_out()
     there, here = (np.asarray(held[real == side].mean(axis=0))[0] for side in (1, 0))
     order = np.argsort(there - here)
-    rows = [f"{names[i]} ({there[i]:.2f} public, {here[i]:.2f})" for i in order]
+    rows = [f"{names[i]} ({there[i]:.2f} {name}, {here[i]:.2f})" for i in order]
     return rows[:count], rows[::-1][:count]
 
 
-def telling_numbers(rows: np.ndarray, real: np.ndarray, count: int) -> Iterator[str]:
+def telling_numbers(
+    rows: np.ndarray, real: np.ndarray, count: int, sides: tuple[str, str] = ("public", "simulated")
+) -> Iterator[str]:
     """Columns whose value alone separates the two best, with the means of both sides."""
     names = (*SURFACE, *LEDGER_FACTS)
     alone = [roc_auc_score(real, rows[:, j]) for j in range(rows.shape[1])]
     for j in sorted(range(len(names)), key=lambda j: -abs(alone[j] - 0.5))[:count]:
         there, here = rows[real == 1, j].mean(), rows[real == 0, j].mean()
-        yield f"{names[j]}: public {there:.3f}, simulated {here:.3f} (AUC alone {alone[j]:.2f})"
+        yield f"{names[j]}: {sides[0]} {there:.3f}, {sides[1]} {here:.3f} (AUC alone {alone[j]:.2f})"
 
 
 def numbers(report: Report, example: Example) -> list[float]:
@@ -236,18 +245,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m train realism", description=__doc__)
     parser.add_argument("--corpus", type=Path, default=Path("build/corpus/train"))
     parser.add_argument("--incidents", type=Path, default=Path("data/incidents"))
+    parser.add_argument("--lab", type=Path, default=Path("data/lab"))
+    parser.add_argument("--probe", choices=PROBES, default="simulated-public")
+    parser.add_argument("--kind", choices=("all", "report", "run"), default="all", help="which simulated incidents")
     parser.add_argument("--draws", type=int, default=5)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--top", type=int, default=24)
     options = parser.parse_args(argv)
-    public, simulated = read_reports(options.incidents), read_reports(options.corpus)
-    for line in probe(public, simulated, options.draws, options.seed, options.top):
+    made, real = options.probe.split("-")
+    roots = {"simulated": options.corpus, "public": options.incidents, "lab": options.lab}
+    found = {name: read_reports(roots[name]) for name in (made, real)}
+    if made == "simulated":
+        found[made] = of_kind(found[made], options.corpus, options.kind)
+    for line in probe(found[real], found[made], options.draws, options.seed, options.top, (real, made)):
         sys.stdout.write(line + "\n")
     return 0
 
 
-def probe(public: Sequence[Report], simulated: Sequence[Report], draws: int, seed: int, top: int) -> Iterator[str]:
-    """The lines of the report; `draws` matched samples, each cross-validated once."""
+def of_kind(reports: Sequence[Report], corpus: Path, kind: str) -> list[Report]:
+    """Simulated reports of a kind (`report`, `run`, `all`), as the corpus's notes beside the split tell."""
+    if kind == "all":
+        return list(reports)
+    rows = (json.loads(line) for line in (corpus.parent / "records.jsonl").read_text("utf-8").splitlines())
+    wanted = {row["id"] for row in rows if row["kind"] == kind}
+    return [report for report in reports if report.folder.name in wanted]
+
+
+def probe(
+    public: Sequence[Report],
+    simulated: Sequence[Report],
+    draws: int,
+    seed: int,
+    top: int,
+    sides: tuple[str, str] = ("public", "simulated"),
+) -> Iterator[str]:
+    """The lines of the report; `draws` matched samples, each cross-validated once. `sides`: names of both."""
     known: dict[Path, list[float]] = {}
     by_text: list[Scores] = []
     by_number: list[Scores] = []
@@ -266,13 +298,15 @@ def probe(public: Sequence[Report], simulated: Sequence[Report], draws: int, see
         by_number.append(out_of_fold(rows, real, groups, _number_model, seed + draw))
     yield "text (character 3-5-grams): AUC {:.3f} [{:.3f}, {:.3f}]".format(*interval(by_text, seed))
     yield "numbers (surface and ledger): AUC {:.3f} [{:.3f}, {:.3f}]".format(*interval(by_number, seed))
-    yield from _telling(list(seen.values()), known, top)
+    yield from _telling(list(seen.values()), known, top, sides)
 
 
-def _telling(seen: Sequence[tuple[Report, int]], known: dict[Path, list[float]], top: int) -> Iterator[str]:
+def _telling(
+    seen: Sequence[tuple[Report, int]], known: dict[Path, list[float]], top: int, sides: tuple[str, str]
+) -> Iterator[str]:
     real = np.array([side for _, side in seen])
     texts = [clipped(report.text) for report, _ in seen]
-    false, true = telling_words(texts, real, top)
-    yield "speaks for simulated: " + ", ".join(false)
-    yield "speaks for public: " + ", ".join(true)
-    yield from telling_numbers(np.array([known[report.folder] for report, _ in seen]), real, top)
+    false, true = telling_words(texts, real, top, sides[0])
+    yield f"speaks for {sides[1]}: " + ", ".join(false)
+    yield f"speaks for {sides[0]}: " + ", ".join(true)
+    yield from telling_numbers(np.array([known[report.folder] for report, _ in seen]), real, top, sides)

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from fsdpclassify.facts import LINE_FACTS
+from fsdpclassify.labelled import LabelledIncident
 from fsdpclassify.training.examples import Example
 from fsdpclassify.training.fit import LABELS
 from fsdpclassify.vector import LEDGER_FACTS
-from train.baselines import BASELINES, PATTERNS, Baseline, LedgerOnly, Majority, Rules, TfIdf
+from train.baselines import BASELINES, PATTERNS, Baseline, LedgerOnly, Majority, Rules, TfIdf, macro_f1
+from train.evaluate import _baseline_table
 
 
 def _example(label: str, *texts: str, column: int = 0, number: int = 0) -> Example:
@@ -65,6 +68,28 @@ def test_each_half_of_the_features_is_blind_to_the_other(examples: list[Example]
     crossed = _example("desync", "worddesync here", "noise", column=LABELS.index("straggler"))
     assert _fitted(TfIdf, examples).predict(crossed) == "desync"
     assert _fitted(LedgerOnly, examples).predict(crossed) == "straggler"
+
+
+def test_a_guess_is_made_where_a_baseline_abstains(examples: list[Example]) -> None:
+    unknown = _example("desync", "nothing known")
+    assert _fitted(TfIdf, examples).predict(unknown) == "undetermined"
+    assert _fitted(TfIdf, examples).guess(unknown) in LABELS
+    other = _example("other", "wordother here", column=LABELS.index("other"))
+    assert _fitted(LedgerOnly, examples).guess(other) == "other"
+
+
+def test_macro_f1_is_the_mean_over_the_labels_that_occur() -> None:
+    pairs = [("desync", "desync"), ("desync", "straggler"), ("straggler", "straggler"), ("other", "desync")]
+    # desync: 1 hit of 2 said and 2 meant; straggler: 1 of 2 and 1; other: none.
+    assert macro_f1(pairs) == pytest.approx((0.5 + 2 / 3 + 0.0) / 3)
+    assert macro_f1([]) == 0.0
+
+
+def test_the_table_scores_what_is_concluded_and_the_first_label() -> None:
+    known = {"a": LabelledIncident(folder=Path(), id="a", label="desync")}
+    row = _baseline_table({"ledger only": {"a": ("undetermined", "desync")}}, known).splitlines()[-1]
+    assert row.split()[:6] == ["ledger", "only", "0", "/", "0", "of"]
+    assert row.endswith("1.000")
 
 
 def test_an_unsure_baseline_abstains(examples: list[Example]) -> None:

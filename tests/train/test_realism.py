@@ -43,6 +43,24 @@ def test_public_incidents_of_one_repository_share_a_group(tmp_path: Path) -> Non
     assert groups[0] == groups[1] != groups[2]
 
 
+def test_recordings_of_one_fault_share_a_group(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        incident(tmp_path / "lab" / "lab_val", name, "desync", "x\n", "lab")
+    assert {one.group for one in realism.read_reports(tmp_path / "lab")} == {"lab/None"}
+
+
+def test_simulated_incidents_are_picked_by_kind(tmp_path: Path) -> None:
+    corpus = tmp_path / "train"
+    rows = []
+    for name, kind in (("i1", "report"), ("i2", "run")):
+        incident(corpus, name, "desync", "x\n", "simulated")
+        rows.append(json.dumps({"id": name, "kind": kind}))
+    (tmp_path / "records.jsonl").write_text("\n".join(rows) + "\n")
+    reports = realism.read_reports(corpus)
+    assert [one.folder.name for one in realism.of_kind(reports, corpus, "run")] == ["i2"]
+    assert realism.of_kind(reports, corpus, "all") == reports
+
+
 def test_surface_gives_shares_and_sizes() -> None:
     values = dict(zip(realism.SURFACE, realism.surface("[rank0]: a 1\n[rank1]: a 2\n\nb"), strict=True))
     assert values["rank_prefix"] == 0.5

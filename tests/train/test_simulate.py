@@ -9,20 +9,16 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
-from random import Random
-from typing import Any
 
 import pytest
 
-from fsdpclassify.reading import find
-from fsdpclassify.sources import collect
+from tests.train.making import body_of
+from train import gallery
+from train.corpus import summary
 from train.simulate import corpus
-from train.simulate.build import Incident, build, build_world, inventory, lines_for
-from train.simulate.combos import HELD_OUT
-from train.simulate.fitting import at_home
-from train.simulate.gloo.phrases import OFFLOAD, STRAGGLER, usable
-from train.simulate.lines import held_for
-from train.simulate.plan import MIX, SPLITS, Job, held_causes, jobs
+from train.simulate.build import build, inventory, lines_for
+from train.simulate.combos import HELD_FOR_VALIDATION, HELD_OUT
+from train.simulate.plan import MIX, SPLITS, Job, held_causes, jobs, validation_causes
 
 ROOT = Path(__file__).resolve().parents[2]
 SCALE = 0.04
@@ -86,15 +82,6 @@ def test_ids_are_neutral_and_unique(out: Path) -> None:
     assert all(re.fullmatch(r"i[0-9a-f]{12}", name) for name in names)
 
 
-def test_no_log_betrays_the_simulator(out: Path) -> None:
-    slot = re.compile(r"\{(?:rank|long|medium|short|limit|host|iso|clock|step|path|int|float)(?::[^}]*)?\}")
-    for folder, truth in truths(out):
-        text = text_of(folder)
-        assert str(truth["id"]) not in text
-        assert not slot.search(text), folder
-        assert "simulated" not in text
-
-
 def test_decisive_lines_exist_and_are_not_empty(out: Path) -> None:
     seen = 0
     for folder, truth in truths(out):
@@ -129,33 +116,27 @@ def test_quiet_logs_show_no_waiting_rank_outside_servers(out: Path) -> None:
             assert serving.search(text), folder
 
 
-def test_held_out_families_stay_out_of_training() -> None:
-    train, strict = lines_for("train"), lines_for("test_unseen_lines")
-    for family in inventory().families:
-        if family.role in {"evidence", "decoy"}:
-            held = held_for(family.id)
-            assert train.usable(family.id) == (held == "train")
-            assert strict.usable(family.id) == (held == "test")
-
-
 def test_held_out_causes_and_dialects_are_unseen(work: list[Job], out: Path) -> None:
     held = {cause for causes in held_causes(inventory()).values() for cause in causes}
+    rare = {cause for causes in validation_causes(inventory()).values() for cause in causes}
     assert held
     for job in work:
         if job.split == "test_unseen_cause":
             assert job.cause in held
         elif job.cause is not None:
-            assert job.cause not in held
+            assert job.cause not in (held if job.split == "val" else held | rare)
     for folder, truth in truths(out):
         pair = (truth["framework"], truth["launcher"])
         assert (pair in HELD_OUT) == (folder.parent.name == "test_unseen_dialect")
+        assert pair not in HELD_FOR_VALIDATION or folder.parent.name == "val"
 
 
 def test_every_cause_is_simulated_in_training() -> None:
     planned = {job.cause for job in jobs(inventory(), 1, 1.0) if job.split == "train" and job.cause}
     held = {cause for causes in held_causes(inventory()).values() for cause in causes}
+    rare = {cause for causes in validation_causes(inventory()).values() for cause in causes}
     lines = lines_for("train")
-    missing = {cause.id for cause in inventory().causes if lines.has(cause.id)} - planned - held
+    missing = {cause.id for cause in inventory().causes if lines.has(cause.id)} - planned - held - rare
     assert not missing
 
 
@@ -179,243 +160,25 @@ def test_a_timeout_ran_at_least_as_long_as_its_limit(out: Path) -> None:
     assert all(int(ran) >= int(limit) for limit, ran in pairs)
 
 
-def scenes(label: str, cause: str | None, count: int, size: str = "short", kind: str = "report") -> list[Incident]:
-    return [
-        build(
-            Job(
-                split="train",
-                index=i,
-                seed=f"{label}/{cause}/{i}",
-                label=label,
-                cause=cause,
-                size=size,
-                blind=False,
-                kind=kind,
-            )
-        )
-        for i in range(count)
-    ]
+def test_at_least_half_of_all_incidents_carry_a_decoy_for_another_label(work: list[Job]) -> None:
+    made = [(job, build(job).notes) for job in work]
+    assert all(job.label not in notes.decoys for job, notes in made)
+    assert sum(bool(notes.decoys) for _, notes in made) >= 0.5 * len(made)
 
 
-def truth_of(made: Incident) -> dict[str, Any]:
-    return dict(json.loads(made.truth))
+def test_the_page_of_examples_shows_one_marked_report_a_label(out: Path, tmp_path: Path) -> None:
+    gallery.write(out, tmp_path / "examples.md")
+    text = (tmp_path / "examples.md").read_text("utf-8")
+    labels = re.findall(r"^## (\w+)$", text, re.M)
+    assert len(labels) > 4
+    assert labels == sorted(set(labels))
+    assert set(labels) <= set(MIX)
+    assert re.search(r"^> \S", text, re.M)
+    assert text.count("```") == 2 * len(labels)
 
 
-def body_of(made: Incident) -> str:
-    return "".join(made.files.values())
-
-
-def test_the_ranks_that_hold_more_print_more() -> None:
-    line = re.compile(r"\[rank (\d+)\].*? (\d+) tokens|sum of lengths (\d+) on rank (\d+)")
-    seen = 0
-    for made in scenes("uneven_sharding", "sequence_imbalance", 60):
-        guilty = truth_of(made)["initiating_ranks"]
-        rows = [match for match in line.finditer(body_of(made)) if match[4]]
-        loads = {int(match[4]): int(match[3]) for match in rows}
-        if guilty and len(loads) > 1 and set(guilty) & set(loads):
-            assert max(loads, key=lambda rank: loads[rank]) in guilty
-            seen += 1
-    assert seen
-
-
-def test_a_phase_of_a_healthy_run_ends_after_it_begins() -> None:
-    inventory_ = inventory()
-    begins = {family.id: family for family in inventory_.families if family.role == "phase" and not family.closes}
-    ends = [family for family in inventory_.families if family.closes in begins and "{" not in family.template]
-    pairs = [(begins[str(end.closes)], end) for end in ends if "{" not in begins[str(end.closes)].template]
-    found = 0
-    for made in scenes("undetermined", None, 120, "long"):
-        for text in made.files.values():
-            for begin, end in pairs:
-                if begin.template in text and end.template in text:
-                    assert text.index(begin.template) < text.index(end.template)
-                    found += 1
-    assert found
-
-
-def test_without_a_cause_only_waiting_ranks_raise_after_the_timeout() -> None:
-    crash = re.compile(
-        r"\[rank(\d+)\]: (?:RuntimeError: (?:DataLoader|CUDA error)|EOFError|BrokenPipe|torch\.\S*OutOf)"
-    )
-    seen = 0
-    for made in scenes("undetermined", None, 250):
-        waiting = truth_of(made)["waiting_ranks"] or []
-        text = body_of(made)
-        for match in crash.finditer(text, max(0, text.find("Watchdog caught"))):
-            assert int(match[1]) in waiting, made.files
-            seen += 1
-    assert seen
-
-
-def test_a_late_traceback_convicts_only_a_rank_that_does_not_wait() -> None:
-    late = re.compile(r"Watchdog caught.*?\[rank(\d+)\]: (?:FloatingPointError|ValueError|KeyError|IndexError)", re.S)
-    seen = 0
-    for made in scenes("rank_failure", "training_diverged", 150):
-        truth = truth_of(made)
-        match = late.search(body_of(made))
-        if match and truth["initiating_ranks"]:
-            assert int(match[1]) in truth["initiating_ranks"]
-            seen += 1
-    assert seen
-
-
-def test_an_interrupted_node_says_so_and_the_others_wait() -> None:
-    told = [made for made in scenes("rank_failure", "signal", 80) if "death signal" in body_of(made)]
-    assert told
-    assert all(truth_of(made)["determinable_from_log"] == "yes" for made in told)
-
-
-def test_a_dead_server_has_a_file_of_its_own() -> None:
-    made = [one for one in scenes("rank_failure", "remote_peer_died", 80) if "EngineCore" in body_of(one)]
-    assert made
-    assert all(len(one.files) > 1 for one in made)
-
-
-def test_frames_of_a_phase_are_evidence_and_undetermined_logs_show_none() -> None:
-    told = re.compile(r"\b(?:main_process_first|tokenize_dataset|_prepare_dataset)\b")
-    shown = [made for made in scenes("straggler", "tokenising", 120) if told.search(body_of(made))]
-    assert shown
-    assert all(truth_of(made)["determinable_from_log"] != "no" for made in shown)
-    assert not [made for made in scenes("undetermined", None, 120) if told.search(body_of(made))]
-
-
-def test_a_fault_of_cards_can_show_their_topology() -> None:
-    assert any("CPU Affinity" in body_of(made) for made in scenes("fabric_congestion", "p2p_acs_iommu", 60))
-
-
-def test_training_code_of_two_houses_never_meets(work: list[Job]) -> None:
-    houses = {family.emitter for family in inventory().families} & {
-        "mmengine",
-        "detectron2",
-        "composer",
-        "torchtune",
-    }
-    for job in work[:60]:
-        world = build_world(Random(job.seed), job)
-        homes = {
-            family.emitter for family in inventory().families if family.emitter in houses and at_home(family, world)
-        }
-        assert len(homes) <= 1
-
-
-def test_ray_counts_what_its_workers_share() -> None:
-    pattern = re.compile(r"\[repeated \d+x across cluster\]")
-    texts = [body_of(made) for made in scenes("undetermined", None, 400) if truth_of(made)["launcher"] == "ray"]
-    assert any(pattern.search(text) for text in texts)
-
-
-def test_few_labelled_incidents_say_nothing(work: list[Job]) -> None:
-    labelled = [
-        job
-        for job in jobs(inventory(), 3, 0.3)
-        if job.split == "train" and job.label not in {"undetermined", "no_timeout"}
-    ]
-    silent = sum(job.blind for job in labelled)
-    assert 0 < silent < 0.06 * len(labelled)
-
-
-def runs(label: str, cause: str | None, count: int) -> list[Incident]:
-    return scenes(label, cause, count, kind="run")
-
-
-_RAISED = re.compile(r"\[rank(\d+)\]: RuntimeError: \[\S+unbound_buffer")
-
-
-def streams(made: Incident, rank: int) -> str:
-    """What a rank of a one-node tree printed."""
-    return "".join(text for name, text in made.files.items() if f"attempt_0/{rank}/" in name)
-
-
-def trees(made: list[Incident]) -> list[Incident]:
-    return [one for one in made if any(re.match(r"(?:\w+/)?attempt_0/0/", name) for name in one.files)]
-
-
-def test_the_late_rank_of_a_run_never_raises() -> None:
-    seen = 0
-    for made in runs("straggler", "data_loading", 60) + runs("offload_latency", "nvme_swap", 60):
-        late = truth_of(made)["initiating_ranks"]
-        raised = {int(match[1]) for match in _RAISED.finditer(body_of(made))}
-        assert not raised & set(late or [])
-        seen += bool(late and raised)
-    assert seen > 30
-
-
-def test_a_late_rank_that_tells_says_so_last() -> None:
-    seen = 0
-    for made in trees(runs("straggler", "checkpoint_on_rank_0", 60)):
-        truth = truth_of(made)
-        if truth["determinable_from_log"] == "yes" and all("/0/" in line for line in truth["decisive_lines"]):
-            name, number = truth["decisive_lines"][-1].rsplit(":", 1)
-            assert int(number) == made.files[name].count("\n")
-            seen += 1
-    assert seen > 5
-
-
-def test_peers_of_a_dead_rank_lose_it_and_do_not_time_out() -> None:
-    for made in runs("rank_failure", "exception", 40) + runs("rank_failure", "segfault", 40):
-        assert "Timed out waiting" not in body_of(made)
-
-
-def test_a_signal_shows_in_the_report_of_the_agent() -> None:
-    for made in runs("rank_failure", "segfault", 40):
-        assert "exitcode  : -11" in body_of(made)
-        assert truth_of(made)["determinable_from_log"] == "yes"
-
-
-def test_the_heavy_rank_prints_the_greatest_numbers() -> None:
-    column = re.compile(r"\b(?:rows|tokens|seq_len|mem_mb) (\d+)$", re.M)
-    seen = 0
-    for made in trees(runs("uneven_sharding", "sequence_imbalance", 80)):
-        guilty = truth_of(made)["initiating_ranks"]
-        means = {
-            rank: statistics.mean(map(int, found))
-            for rank in range(8)
-            if (found := column.findall(streams(made, rank)))
-        }
-        if guilty and len(means) > 1:
-            assert max(means, key=lambda rank: means[rank]) in guilty
-            seen += 1
-    assert seen
-
-
-def test_the_sides_of_a_desync_stand_in_different_frames() -> None:
-    told = [one for one in runs("desync", "order_mismatch", 60) if truth_of(one)["determinable_from_log"] == "partly"]
-    assert told
-    for made in told:
-        for place in truth_of(made)["decisive_lines"]:
-            name, number = place.rsplit(":", 1)
-            assert "File " in made.files[name].split("\n")[int(number) - 1] or "rank" in made.files[name]
-
-
-def test_a_failing_link_leaves_nobody_late() -> None:
-    for made in runs("fabric_congestion", "low_bandwidth", 60):
-        truth = truth_of(made)
-        assert truth["initiating_ranks"] is None
-        every = any("/1/" in name for name in made.files) or "[default1]" in body_of(made)
-        if truth["waiting_ranks"] and truth["world_size"] and every:
-            assert len(truth["waiting_ranks"]) >= truth["world_size"] // 2
-
-
-def test_quiet_runs_show_no_wait() -> None:
-    for made in runs("no_timeout", None, 60):
-        assert "Timed out waiting" not in body_of(made)
-        assert "closed by peer" not in body_of(made)
-
-
-def test_validation_has_wordings_that_training_never_prints() -> None:
-    texts = tuple(text for phrases in (*STRAGGLER.values(), *OFFLOAD.values()) for text in phrases.begins)
-    assert 0 < len(set(texts) - set(usable(texts, True))) < len(texts) / 2
-    assert usable(texts, False) == list(texts)
-
-
-def test_the_package_finds_who_waits_in_a_run(tmp_path: Path) -> None:
-    right = total = 0
-    for made in runs("straggler", "data_loading", 12) + runs("desync", "data_dependent_branch", 12):
-        for name, text in made.files.items():
-            path = tmp_path / truth_of(made)["id"] / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        found = find(collect([tmp_path / truth_of(made)["id"]])).incidents
-        total += 1
-        right += len(found) == 1 and list(found[0].waiting) == (truth_of(made)["waiting_ranks"] or [])
-    assert right >= 0.85 * total
+def test_the_summary_counts_decoys() -> None:
+    row = {"incidents": 4, "with_decoy": 3, "sha256": "0" * 64}
+    lines = summary({"splits": {"train": row, "val": row}, "drawn_anew": {"a": 1}})
+    assert lines[0].startswith("train: 4 incidents, 3 (75 %) with a decoy")
+    assert lines[2].startswith("all: 8 incidents, 6 (75 %)")

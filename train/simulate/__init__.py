@@ -6,6 +6,6 @@ a reporter keeps some of it. Input: the line inventory in `data/`. Output:
 Nothing here is read by the features: they come from the rendered files alone.
 """
 
-from train.simulate.emit import corpus, main
+from train.simulate.emit import corpus
 
-__all__ = ["corpus", "main"]
+__all__ = ["corpus"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from train.simulate import tracebacks
+from train.simulate import nccl, tracebacks
 from train.simulate.lines import Family
 from train.simulate.record import Record
 
@@ -104,8 +104,7 @@ def unpaired(scene: Scene, cause: str, rank: int, at: float) -> bool:
     found = [
         begin
         for begin, _ in scene.lines.phases(scene.world)
-        if scene.lines.usable(begin.id)
-        and (rank == 0 or begin.channel == "rank")
+        if (rank == 0 or begin.channel == "rank")
         and any(word in f"{begin.id} {begin.template}".lower() for word in words)
     ]
     if not found:
@@ -118,7 +117,7 @@ def unpaired(scene: Scene, cause: str, rank: int, at: float) -> bool:
 def decoys(scene: Scene, chance: float) -> None:
     """Lines that seem to speak for another label: settings, an hour before, on all ranks, or after."""
     rng, story = scene.rng, scene.story
-    if rng.random() > chance * (0.5 if scene.size == "short" else 1.0):
+    if rng.random() > chance * (0.85 if scene.size == "short" else 1.0):
         return
     borrowed = scene.size != "short" and story.label != "undetermined"
     count = rng.choice((1, 1, 2, 3)) if scene.size != "short" else 1
@@ -169,6 +168,33 @@ _BROKEN = (
 )
 
 
+def broken_links(scene: Scene) -> None:
+    """A rank that is taken down loses its peers: what the transport says after the detection means nothing."""
+    rng, world, story = scene.rng, scene.world, scene.story
+    if not story.waiting or world.nodes == 1:
+        return
+    rank = rng.choice(story.waiting)
+    peer = rng.choice([node for node in range(world.nodes) if node != world.node_of(rank)])
+    at = story.detection + rng.uniform(1, 20)
+    if rng.random() < 0.3:
+        place, text = nccl.completion(world, rng, peer, rng.choice((5, 5, 12)))
+    else:
+        port = rng.randrange(30000, 60000)
+        place = f"misc/socket.cc:{rng.choice((49, 57, 58, 789))}"
+        text = f"socketProgress: Connection closed by remote peer {world.ips[peer]}<{port}>"
+    lines = nccl.warn(world, rank, at, place, text, nccl.chain(rng, 6, False), rng)
+    record = Record(
+        time=at,
+        lines=tuple(lines),
+        role="decoy",
+        rank=rank,
+        node=world.node_of(rank),
+        prefix="c10",
+        speaks="fabric_congestion",
+    )
+    story.add(record)
+
+
 def broken_by_it(scene: Scene) -> None:
     """A waiting rank prints an error of its own after the detection: the timeout made it."""
     rng, world, story = scene.rng, scene.world, scene.story
@@ -183,5 +209,6 @@ def broken_by_it(scene: Scene) -> None:
         rank=rank,
         node=world.node_of(rank),
         prefix="exc",
+        speaks="rank_failure",
     )
     story.add(record if rng.random() < 0.8 else replace(record, lines=record.lines[-1:]))

@@ -38,6 +38,8 @@ def spoilt_step(scene: Scene, rank: int, onset: float) -> None:
         text = _LOSS.sub(r"\1nan", last.lines[-1])
         story.records[story.records.index(last)] = replace(last, lines=(text,), role="evidence", strength=2)
         return
+    if scene.lines.strict:
+        return  # the wordings below are training's own
     step = world.step + 1
     text = rng.choice(
         (
@@ -57,5 +59,6 @@ def spoilt_step(scene: Scene, rank: int, onset: float) -> None:
             channel="rank" if "rank" in text else "main",
             prefix="user" if not text.startswith(("{", "[")) else "raw",
             strength=2,
+            origin="text:spoilt",
         )
     )

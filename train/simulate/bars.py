@@ -137,6 +137,7 @@ def bar(scene: Scene, cause: str, rank: int, onset: float, detection: float) -> 
                 channel="main" if rank == 0 else "rank",
                 open=last and rng.random() < 0.75,
                 strength=3 if last else 2,
+                origin=f"bar:{desc}",
             )
         )
     return True

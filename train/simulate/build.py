@@ -15,9 +15,9 @@ from train.simulate import desync, fabric, failed, late, layout, others, quiet, 
 from train.simulate.gloo import make
 from train.simulate.layout import Shown
 from train.simulate.lines import Lines
-from train.simulate.plan import MIX, Job, line_rules
+from train.simulate.plan import MIX, Job, split_lines
 from train.simulate.prefix import pick_dialect
-from train.simulate.record import Record, Story
+from train.simulate.record import Notes, Record, Story, notes_of
 from train.simulate.scene import Scene
 from train.simulate.world import World, make_world
 
@@ -34,11 +34,12 @@ ACTS: dict[str, Callable[[Scene, str], None]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incident:
-    """A finished incident: its neutral id, the text of `incident.json`, and the log files by name."""
+    """A finished incident: its neutral id, the text of `incident.json`, the log files by name, the corpus's notes."""
 
     id: str
     truth: str
     files: dict[str, str]
+    notes: Notes
 
 
 @cache
@@ -50,8 +51,7 @@ def inventory() -> Inventory:
 @cache
 def lines_for(split: str) -> Lines:
     """The families that a split may print."""
-    name, strict = line_rules(split)
-    return Lines(inventory=inventory(), split=name, strict=strict)
+    return split_lines(inventory(), split)
 
 
 def build(job: Job) -> Incident:
@@ -68,15 +68,18 @@ def build(job: Job) -> Incident:
         kept = sorted(story.records, key=lambda record: record.time)[-3:]
     dialect = pick_dialect(world, rng)
     kept = layout.repeated(kept, world, rng, dialect.label)
-    files = layout.lay_out(_before(rng, world, story, kept), world, rng, dialect)
+    whole = _before(rng, world, story, kept)
+    files = layout.lay_out(whole, world, rng, dialect)
     files, newline = reporter.damage(files, rng)
-    return _written(job, scene, kept, files, newline)
+    texts = {file: newline.join(shown.text for shown in lines) + newline for file, lines in sorted(files.items())}
+    truth = _truth(job, scene, kept, files, "".join(texts.values()))
+    return _incident(job, truth, texts, notes_of(whole, job.label))
 
 
 def _run(job: Job) -> Incident:
     """The whole log of a small run."""
-    made = make.make(job.seed, job.label, job.cause, lines_for(job.split), train=job.split == "train", blind=job.blind)
-    return _incident(job, made.truth, made.files)
+    made = make.make(job.seed, job.label, job.cause, lines_for(job.split), train=job.split != "val", blind=job.blind)
+    return _incident(job, made.truth, made.files, made.notes)
 
 
 #: Faults inside one machine; every other transport fault needs two.
@@ -92,7 +95,7 @@ def build_world(rng: Random, job: Job) -> World:
     for _ in range(40):
         world = make_world(
             rng,
-            held_out=job.split == "test_unseen_dialect",
+            held=job.dialect,
             least=3 if job.label == "rank_failure" else 2,
             least_nodes=2 if several else 1,
         )
@@ -160,21 +163,16 @@ def _before(rng: Random, world: World, story: Story, kept: list[Record]) -> list
         )
     )
     earlier = [
-        Record(time=first - shift, lines=lines, role="decoy", rank=0, prefix="exc"),
+        Record(time=first - shift, lines=lines, role="decoy", rank=0, prefix="exc", speaks="rank_failure"),
         Record(time=first - shift + 60, lines=(restart,), role="decoy", channel="driver"),
     ]
     return earlier + kept
 
 
-def _written(job: Job, scene: Scene, kept: list[Record], files: dict[str, list[Shown]], newline: str) -> Incident:
-    texts = {file: newline.join(shown.text for shown in lines) + newline for file, lines in sorted(files.items())}
-    return _incident(job, _truth(job, scene, kept, files, "".join(texts.values())), texts)
-
-
-def _incident(job: Job, truth: dict[str, object], texts: dict[str, str]) -> Incident:
+def _incident(job: Job, truth: dict[str, object], texts: dict[str, str], notes: Notes) -> Incident:
     name = "i" + hashlib.sha256(job.seed.encode()).hexdigest()[:12]
     content = json.dumps({"schema_version": 1, "id": name, **truth}, indent=1, ensure_ascii=False)
-    return Incident(id=name, truth=content + "\n", files=texts)
+    return Incident(id=name, truth=content + "\n", files=texts, notes=notes)
 
 
 def _truth(job: Job, scene: Scene, kept: list[Record], files: dict[str, list[Shown]], text: str) -> dict[str, object]:

@@ -47,6 +47,12 @@ def _scatter(rng: Random, group: Group) -> tuple[str, int, int]:
     return "_REDUCE_SCATTER_BASE", shard * len(group.members), shard
 
 
+def _list(rng: Random, group: Group) -> tuple[str, int, int]:
+    """A gather into a list of tensors: metrics, predictions, lengths."""
+    count = rng.choice((1, 2, 8, rng.randrange(20, 9000)))
+    return "ALLGATHER", count, count * len(group.members)
+
+
 def _same(op: str, numel: int) -> tuple[str, int, int]:
     return op, numel, numel
 
@@ -57,9 +63,11 @@ def _training_op(rng: Random, world: World, group: Group) -> tuple[str, int, int
         if group.desc == "mesh_dp_replicate":
             return _same("ALLREDUCE", _odd(rng))
         draw = rng.random()
-        if draw < 0.2:
+        if draw < 0.27:
             return _same("ALLREDUCE", rng.choice((1, 1, 2, 11, _odd(rng))))
-        return _gather(rng, group) if draw < 0.82 else _scatter(rng, group)
+        if draw < 0.52:
+            return rng.choice((_same("BROADCAST", _odd(rng)), ("COALESCED", 2**64 - 1, 2**64 - 1), _list(rng, group)))
+        return _gather(rng, group) if draw < 0.87 else _scatter(rng, group)
     if framework in {"Megatron", "NeMo"}:
         if "PIPELINE" in group.desc:
             return (
@@ -81,7 +89,7 @@ def _training_op(rng: Random, world: World, group: Group) -> tuple[str, int, int
         )
     return (
         _same("ALLREDUCE", _odd(rng))
-        if rng.random() < 0.85
+        if rng.random() < 0.76
         else _same("BROADCAST", rng.choice((1, 53, 256, 1024, _odd(rng))))
     )
 

@@ -55,6 +55,22 @@ HELD_OUT = frozenset(
 )
 
 
+#: Combinations that only validation uses: it measures what training has not seen, as the tests do.
+HELD_FOR_VALIDATION = frozenset(
+    {
+        ("DDP", "slurm_torchrun"),
+        ("FSDP", "k8s"),
+        ("FSDP2", "slurm"),
+        ("DeepSpeed-ZeRO2", "accelerate"),
+        ("Megatron", "mpirun"),
+        ("HF Trainer", "slurm"),
+        ("NeMo", "slurm_torchrun"),
+        ("Lightning", "files"),
+    }
+)
+_HELD = {"test": HELD_OUT, "val": HELD_FOR_VALIDATION}
+
+
 def allowed(framework: str, launcher: str) -> bool:
     """Whether people run this framework under this launcher at all."""
     if launcher == "ray":
@@ -78,10 +94,11 @@ def allowed(framework: str, launcher: str) -> bool:
     return not (framework == "torchtitan" and launcher in {"mpirun", "files"})
 
 
-def pick_dialect(rng: Random, held_out: bool) -> tuple[str, str]:
-    """A framework and a launcher; `held_out` draws only from the combinations kept for testing."""
-    if held_out:
-        return rng.choice(sorted(HELD_OUT))
+def pick_dialect(rng: Random, held: str = "") -> tuple[str, str]:
+    """A framework and a launcher; `held` (`test` or `val`) draws only from the combinations kept for it."""
+    if held:
+        return rng.choice(sorted(_HELD[held]))
     framework = rng.choices(list(FRAMEWORKS), [weight for weight, _ in FRAMEWORKS.values()])[0]
-    names = [name for name in LAUNCHERS if allowed(framework, name) and (framework, name) not in HELD_OUT]
+    kept = HELD_OUT | HELD_FOR_VALIDATION
+    names = [name for name in LAUNCHERS if allowed(framework, name) and (framework, name) not in kept]
     return framework, rng.choices(names, [LAUNCHERS[name] for name in names])[0]

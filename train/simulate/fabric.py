@@ -92,7 +92,7 @@ def _evidence(scene: Scene, cause: str, onset: float) -> None:
 
 def _built(scene: Scene, cause: str, onset: float, early: bool) -> bool:
     rng = scene.rng
-    if cause in _VERBS and scene.world.nodes > 1 and rng.random() < 0.72:
+    if cause in _VERBS and scene.world.nodes > 1 and rng.random() < 0.55:
         _completion(scene, onset, _VERBS[cause])
         return True
     if any(word in cause for word in _SOCKETS) and scene.world.nodes > 1 and rng.random() < 0.72:

@@ -229,7 +229,7 @@ def _peers(
     in_group = tuple(rank for rank in survivors if rank in call.group.members) or survivors
     if any(rank not in call.group.members for rank in in_group):
         call = Call(op=call.op, numel_in=call.numel_in, numel_out=call.numel_out, group=world.groups[0], seq=call.seq)
-    if draw < 0.78:
+    if draw < 0.7:
         kinds = {
             "watchdog": 86.0,
             "store": 12.0 if early and 0 in dead else 0.0,
@@ -238,7 +238,7 @@ def _peers(
             "stacks": 2.0,
         }
         scene.show_wait(in_group, lambda rank: call, onset, kinds=kinds)
-    elif draw < 0.89:
+    elif draw < 0.88:
         _closed(scene, in_group, dead, onset)
         story.collective = call.op
     else:
@@ -247,9 +247,26 @@ def _peers(
         story.waiting = in_group[:4]
 
 
-def _closed(scene: Scene, survivors: tuple[int, ...], dead: tuple[int, ...], onset: float) -> None:
-    """NCCL reports that the remote end closed the connection."""
+def _unanswered(scene: Scene, printers: tuple[int, ...], peer: int, onset: float) -> None:
+    """A dead peer does not acknowledge: retries run out, as where the fabric is at fault."""
     rng, world, story = scene.rng, scene.world, scene.story
+    for rank in printers:
+        at = onset + rng.uniform(0.5, 8)
+        place, text = nccl.completion(world, rng, peer, rng.choice((12, 12, 12, 5)))
+        lines = nccl.warn(world, rank, at, place, text, nccl.chain(rng, 6, False), rng)
+        story.add(Record(time=at, lines=tuple(lines), role="wait", rank=rank, node=world.node_of(rank), prefix="c10"))
+        if rng.random() < 0.6:
+            nccl.raised(story, world, rng, rank, at + 0.3, "remote", text, "ALLREDUCE")
+    story.detection, story.waiting = onset + 0.5, printers
+
+
+def _closed(scene: Scene, survivors: tuple[int, ...], dead: tuple[int, ...], onset: float) -> None:
+    """NCCL reports that the remote end closed the connection, or that it no longer answers over InfiniBand."""
+    rng, world, story = scene.rng, scene.world, scene.story
+    far = tuple(rank for rank in survivors if world.node_of(rank) != world.node_of(dead[0]))
+    if far and rng.random() < 0.3:
+        _unanswered(scene, far[: rng.choice((1, 2, 3))], world.node_of(dead[0]), onset)
+        return
     shown = survivors[: rng.choice((1, 2, 3))]
     peer = world.ips[world.node_of(dead[0])]
     version = nccl_number(world.nccl)

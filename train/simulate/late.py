@@ -214,6 +214,8 @@ def _last_step(scene: Scene, onset: float) -> None:
 def _cold_compile(scene: Scene, onset: float) -> None:
     """Every stage compiles at its first step; nobody says so again."""
     world, rng = scene.world, scene.rng
+    if scene.lines.strict:
+        return  # these wordings are training's own
     text = rng.choice(
         (
             "Compiling each TransformerBlock with torch.compile",
@@ -235,6 +237,7 @@ def _cold_compile(scene: Scene, onset: float) -> None:
                 node=world.node_of(rank),
                 strength=2,
                 tie="compile",
+                origin="text:compile",
             )
         )
 

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from random import Random
 
 from train.inventory import Family, Inventory
@@ -15,7 +16,7 @@ from train.simulate.record import Record
 from train.simulate.world import World
 from train.slots import render
 
-__all__ = ["Family", "Lines", "held_for"]
+__all__ = ["Family", "Lines", "held_for", "owners"]
 
 _STAMPS = ("{iso}", "{clock}", "{date}", "{syslog}", "{uptime}")
 #: Emitters whose text passes through the script's own logger.
@@ -28,30 +29,58 @@ def held_for(name: str) -> str:
     return "test" if place < 15 else "val" if place < 25 else "train"
 
 
+@cache
+def owners(inventory: Inventory) -> dict[str, str]:
+    """By the id of each family: the split it is held for.
+
+    The end of a phase goes with its begin; families whose texts differ by numbers only go with the first of them.
+    """
+    first: dict[str, str] = {}
+    found: dict[str, str] = {}
+    for family in inventory.families:
+        masks = [re.sub(r"\{\w+(?::[^}]*)?\}|\d+(?:\.\d+)?", "0", text) for text in family.texts]
+        known = next((first[mask] for mask in masks if mask in first), family.closes or family.id)
+        first |= {mask: known for mask in masks if mask not in first}
+        found[family.id] = held_for(known)
+    return found
+
+
 @dataclass(slots=True, kw_only=True)
 class Lines:
     """Families by role for one split (`train`, `val` or `test`); `strict` refuses every other family.
 
-    Without `strict`, a split other than `train` may also use the families of training.
+    Without `strict`, a split other than `train` may also use the families of training. Families of the causes
+    `without` speak in other splits only.
     """
 
     inventory: Inventory
     split: str
     strict: bool = False
+    without: frozenset[str] = frozenset()
     _by_cause: dict[str, list[Family]] = field(default_factory=dict)
     _by_role: dict[str, list[Family]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        held = owners(self.inventory)
         for family in self.inventory.families:
-            if family.role == "evidence" and family.cause and self.usable(family.id):
+            if not self._allows(held[family.id]) or family.cause in self.without:
+                continue
+            if family.role == "evidence" and family.cause:
                 self._by_cause.setdefault(family.cause, []).append(family)
-            if family.role != "evidence" and (family.role != "decoy" or self.usable(family.id)):
+            elif family.role != "evidence":
                 self._by_role.setdefault(family.role, []).append(family)
 
     def usable(self, name: str) -> bool:
-        """Whether this split may print the family."""
-        held = held_for(name)
+        """Whether this split may print a wording of the simulator's own with this name."""
+        return self._allows(held_for(name))
+
+    def _allows(self, held: str) -> bool:
         return held == self.split or (not self.strict and held == "train")
+
+    def families(self) -> tuple[Family, ...]:
+        """Every family that this split may print."""
+        kept = (*self._by_cause.values(), *self._by_role.values())
+        return tuple(family for families in kept for family in families)
 
     def has(self, cause: str) -> bool:
         """Whether any evidence for a cause is left in this split."""
@@ -163,6 +192,9 @@ class Lines:
             open=_is_bar(lines[-1]) and rng.random() < 0.6,
             strength=strength,
             file=_file(family),
+            origin=family.id,
+            said=texts[0],
+            speaks=family.label or "",
         )
 
 

@@ -110,6 +110,7 @@ def _finished(scene: Scene, onset: float) -> bool:
                 channel="main",
                 prefix="user",
                 strength=3,
+                origin=f"done:{text}",
             )
         )
     return True
@@ -182,7 +183,7 @@ def act_unknown(scene: Scene) -> None:
         _all_joined(scene, call, ranks)
     if call.seq == 1 and world.nodes == 1 and rng.random() < 0.08:
         sidefiles.topology(scene, story.detection + 200, across=False, strength=0)
-    scene.decoys(0.4)
+    scene.decoys(0.75)
     scene.finish(scene.aborts(ranks[:16]))
 
 

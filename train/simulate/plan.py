@@ -96,7 +96,8 @@ RUNS = 1 / 3
 class Job:
     """One incident to make. `seed` fixes it; `blind` keeps every decisive line out.
 
-    `kind` is `report`, what a person pastes, or `run`, the whole log of a small run with gloo.
+    `kind` is `report`, what a person pastes, or `run`, the whole log of a small run with gloo. `dialect` names
+    the split whose held combinations of framework and launcher the world is drawn from; empty: the common ones.
     """
 
     split: str
@@ -107,6 +108,11 @@ class Job:
     size: str
     blind: bool
     kind: str = "report"
+    dialect: str = ""
+
+
+#: One in so many reports of validation shows a cause, and one a dialect, that training never sees.
+VAL_UNSEEN = 5
 
 
 def line_rules(split: str) -> tuple[str, bool]:
@@ -119,9 +125,30 @@ def line_rules(split: str) -> tuple[str, bool]:
 
 
 def held_causes(inventory: Inventory) -> dict[str, tuple[str, ...]]:
-    """One cause per label, two where it has many: those with the smallest hash that lines speak for."""
+    """Causes for testing: one per label, two where it has many, by the hash of their names."""
+    return {label: names[: 2 if len(names) > 15 else 1] for label, names in _rare_causes(inventory).items()}
+
+
+def validation_causes(inventory: Inventory) -> dict[str, tuple[str, ...]]:
+    """Causes that only validation shows: the next by hash, where a label has enough of them."""
+    test = held_causes(inventory)
+    rare = _rare_causes(inventory)
+    return {label: rare[label][len(test[label]) :][:1] if len(rare[label]) > 6 else () for label in MIX}
+
+
+def split_lines(inventory: Inventory, split: str) -> Lines:
+    """What a split may print: its families, without those of causes that are kept for another split."""
+    name, strict = line_rules(split)
+    kept = {"val": (held_causes,), "test_unseen_cause": (validation_causes,)}
+    chosen = kept.get(split, (held_causes, validation_causes))
+    without = frozenset(cause for held in chosen for names in held(inventory).values() for cause in names)
+    return Lines(inventory=inventory, split=name, strict=strict, without=without)
+
+
+def _rare_causes(inventory: Inventory) -> dict[str, tuple[str, ...]]:
+    """By label: the causes that lines speak for and that are not common, the smallest hash of the name first."""
     spoken = {family.cause for family in inventory.families if family.role == "evidence"}
-    held: dict[str, tuple[str, ...]] = {}
+    found: dict[str, tuple[str, ...]] = {}
     for label in MIX:
         names = [
             cause.id
@@ -129,8 +156,8 @@ def held_causes(inventory: Inventory) -> dict[str, tuple[str, ...]]:
             if cause.label == label and cause.id in spoken and cause.id not in COMMON
         ]
         ordered = sorted(names, key=lambda name: hashlib.sha256(name.encode()).hexdigest())
-        held[label] = tuple(ordered[: 2 if len(names) > 15 else 1])
-    return held
+        found[label] = tuple(ordered)
+    return found
 
 
 def _labels(rng: Random, count: int, names: Sequence[str]) -> list[str]:
@@ -146,31 +173,29 @@ def _labels(rng: Random, count: int, names: Sequence[str]) -> list[str]:
 
 def jobs(inventory: Inventory, seed: int, scale: float) -> list[Job]:
     """All jobs of all splits."""
-    held = held_causes(inventory)
     found: list[Job] = []
     for split, size in SPLITS.items():
         count = max(9, round(size * scale))
-        found += _split_jobs(inventory, seed, split, count, held)
+        found += _split_jobs(inventory, seed, split, count)
         if split in WITH_RUNS:
-            found += _split_jobs(inventory, seed, split, max(9, round(count * RUNS)), held, kind="run")
+            found += _split_jobs(inventory, seed, split, max(9, round(count * RUNS)), kind="run")
     return found
 
 
-def _split_jobs(
-    inventory: Inventory, seed: int, split: str, count: int, held: dict[str, tuple[str, ...]], kind: str = "report"
-) -> list[Job]:
+def _split_jobs(inventory: Inventory, seed: int, split: str, count: int, kind: str = "report") -> list[Job]:
     path = split if kind == "report" else f"{split}/{kind}"
     rng = Random(f"{seed}/{path}/plan")
     unseen = split == "test_unseen_cause"
     names = [label for label in MIX if label not in {"undetermined", "no_timeout"}] if unseen else list(MIX)
-    name, strict = line_rules(split)
-    lines = Lines(inventory=inventory, split=name, strict=strict)
-    pools = {label: _pool(inventory, lines, label, held, unseen, strict) for label in names}
+    pools = _pools(inventory, split, names)
+    unusual = validation_causes(inventory) if split == "val" and kind == "report" else {}
     turns = dict.fromkeys(names, 0)
     found: list[Job] = []
     for index, label in enumerate(_labels(rng, count, names)):
         cause = _cause(rng, pools[label], turns[label])
         turns[label] += 1
+        if unusual.get(label) and index % VAL_UNSEEN == 0:
+            cause = unusual[label][0]
         size = rng.choices(("short", "medium", "long"), (64, 22, 14))[0]
         blind = (label == "undetermined" and rng.random() < 0.6) or (
             label not in {"undetermined", "no_timeout"} and rng.random() < 0.025
@@ -185,24 +210,31 @@ def _split_jobs(
                 size=size,
                 blind=blind,
                 kind=kind,
+                dialect=_dialect(split, kind, index),
             )
         )
     return found
 
 
-def _pool(
-    inventory: Inventory,
-    lines: Lines,
-    label: str,
-    held: dict[str, tuple[str, ...]],
-    unseen: bool,
-    strict: bool,
-) -> list[str]:
-    if unseen:
-        return list(held[label])
-    every = [cause.id for cause in inventory.causes if cause.label == label and cause.id not in held.get(label, ())]
-    spoken = [cause for cause in every if lines.has(cause)]
-    return spoken or ([] if strict else every)
+def _dialect(split: str, kind: str, index: int) -> str:
+    if split == "test_unseen_dialect":
+        return "test"
+    return "val" if split == "val" and kind == "report" and index % VAL_UNSEEN == 1 else ""
+
+
+def _pools(inventory: Inventory, split: str, labels: Sequence[str]) -> dict[str, list[str]]:
+    """The causes of each label that a split simulates: those that its lines speak for, if there are any."""
+    held, rare = held_causes(inventory), validation_causes(inventory)
+    if split == "test_unseen_cause":
+        return {label: list(held[label]) for label in labels}
+    lines = split_lines(inventory, split)
+    pools: dict[str, list[str]] = {}
+    for label in labels:
+        kept = {*held[label], *rare[label]}
+        every = [cause.id for cause in inventory.causes if cause.label == label and cause.id not in kept]
+        spoken = [cause for cause in every if lines.has(cause)]
+        pools[label] = spoken or ([] if lines.strict else every)
+    return pools
 
 
 def _cause(rng: Random, pool: list[str], turn: int) -> str | None:

@@ -49,12 +49,19 @@ def pick_dialect(world: World, rng: Random) -> Dialect:
     return Dialect(label=label, actor=actor, colour=label == "ray" and rng.random() < 0.12, width=padded)
 
 
+#: What scripts call their loggers.
+_NAMES = (
+    "__main__", "train", "root", "main", "engine", "pretrain", "run", "trainer", "src.loop", "experiment", "core.run",
+    "llm.finetune", "launch", "pipeline", "cli.train", "model", "recipes.sft", "lib.training", "worker", "app",
+)  # fmt: skip
+
+
 def _logger(world: World, record: Record, text: str) -> str:
     rank = record.rank or 0
     shown = world.shown(record.node, record.time)
-    style = world.logger
+    style, name = world.logger, _NAMES[world.agents[0] % len(_NAMES)]
     if style == "comma":
-        return f"{clock.comma(shown)} INFO trainer: {text}"
+        return _comma(clock.comma(shown), name, text, world.agents[0] // 32 % 4)
     if style == "levels":
         return f"INFO: {text}"
     if style == "rank":
@@ -64,12 +71,21 @@ def _logger(world: World, record: Record, text: str) -> str:
     if style == "epoch":
         return f"[{clock.hour(shown)}] {text}"
     if style == "module":
-        return f"INFO:train.loop:{text}"
+        return f"INFO:{name}:{text}"
     if style == "json":
         return json.dumps({"ts": clock.iso(shown), "level": "info", "rank": rank, "msg": text}, ensure_ascii=False)
     if style == "hf":
         return f"[INFO|trainer.py:{1000 + len(text) * 7 % 1500}] {clock.comma(shown)} >> {text}"
     return text
+
+
+def _comma(stamp: str, name: str, text: str, form: int) -> str:
+    """Four habits of Python's logging."""
+    if form == 0:
+        return f"{stamp} INFO {name}: {text}"
+    if form == 1:
+        return f"{stamp} - {name} - INFO - {text}"
+    return f"[{stamp}][{name}][INFO] - {text}" if form == 2 else f"{stamp} {text}"
 
 
 def inner(world: World, record: Record, text: str, first: bool) -> str:

@@ -75,7 +75,7 @@ def _run(scene: Scene, more: bool = True) -> None:
             scene.world.step + 3,
             scene.rng.randrange(1, 6),
         )
-    for family in scene.lines.decoys(scene.rng, "", scene.world, scene.rng.choice((0, 1, 1, 2))):
+    for family in scene.lines.decoys(scene.rng, "", scene.world, scene.rng.choice((1, 2, 2, 3))):
         if family.role == "decoy" and quiet(family) and family.channel in {"rank", "main"}:
             scene.story.add(
                 scene.lines.record(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 
@@ -15,6 +17,9 @@ class Record:
     `open` marks a progress bar: no newline follows, so the next line is glued to it.
     Records of one `tie` say something only together: a report keeps all of them or none.
     A `file` with a dot in it is a file of its own; otherwise it names the side file of a tool or a system.
+    `origin` names the wording (a family of the inventory, or a text of the simulator's own that splits share out),
+    `said` is the first line it gave, without what stands around it; `speaks` is the label that a decoy seems to
+    speak for. The names are never printed.
     """
 
     time: float
@@ -28,6 +33,31 @@ class Record:
     strength: int = 0
     file: str = ""
     tie: str = ""
+    origin: str = ""
+    said: str = ""
+    speaks: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Notes:
+    """What the corpus remembers of an incident beside its truth.
+
+    `origins`: wordings printed; `decoys`: labels that decoys speak for; `lines`: what families of
+    the inventory read like, digits as 0.
+    """
+
+    origins: tuple[str, ...]
+    decoys: tuple[str, ...]
+    lines: tuple[str, ...]
+
+
+def notes_of(records: Iterable[Record], label: str) -> Notes:
+    """The notes on the records that a report kept; a look-alike of the incident's own label is no decoy."""
+    kept = list(records)
+    spoken = {record.speaks for record in kept if record.speaks and record.role not in {"evidence", "wait"}}
+    origins = {record.origin for record in kept if record.origin}
+    lines = {re.sub(r"\d+", "0", record.said) for record in kept if record.said}
+    return Notes(origins=tuple(sorted(origins)), decoys=tuple(sorted(spoken - {label})), lines=tuple(sorted(lines)))
 
 
 @dataclass(slots=True, kw_only=True)

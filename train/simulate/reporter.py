@@ -10,9 +10,9 @@ from train.simulate.record import Record, Story
 from train.simulate.world import World
 
 #: How likely a short report keeps each optional kind of line.
-_KEEP = {"status": 0.6, "stack": 0.42, "notify": 0.35, "after": 0.5, "frames": 0.3, "launch": 0.42}
+_KEEP = {"status": 0.6, "stack": 0.42, "notify": 0.42, "after": 0.48, "frames": 0.38, "launch": 0.42}
 #: The same where one or two ranks are quoted as a block, with all that they print.
-_BLOCK = {"status": 0.9, "stack": 0.7, "notify": 0.5, "after": 0.6, "frames": 0.45, "launch": 0.42}
+_BLOCK = {"status": 0.9, "stack": 0.7, "notify": 0.58, "after": 0.58, "frames": 0.5, "launch": 0.42}
 
 
 def keep(story: Story, world: World, rng: Random, size: str) -> list[Record]:
@@ -42,7 +42,7 @@ def keep(story: Story, world: World, rng: Random, size: str) -> list[Record]:
 
 
 #: What goes first when a report must be short. Lines of a wait and the strongest evidence go last.
-_FIRST_OUT = ("frames", "launch", "stack", "status", "after", "notify", "chat", "decoy", "evidence", "wait")
+_FIRST_OUT = ("launch", "stack", "frames", "status", "notify", "chat", "after", "decoy", "evidence", "wait")
 
 
 def _trim(records: list[Record], rng: Random, size: str, *, wide: bool) -> list[Record]:
@@ -52,7 +52,7 @@ def _trim(records: list[Record], rng: Random, size: str, *, wide: bool) -> list[
     kept = [_abridged(record, rng) if short or rng.random() < 0.5 else record for record in records]
     firm = _firm(kept)
     tables = [record for record in kept if record.role == "launch" and len(record.lines) > 6]
-    if tables and rng.random() < 0.28:
+    if tables and rng.random() < 0.38:
         # Who pastes the launcher's table pastes it whole, after what seemed to matter.
         firm.add(id(tables[0]))
         target += len(tables[0].lines)
@@ -116,7 +116,7 @@ def _abridged(record: Record, rng: Random) -> Record:
 
 
 #: How often a short report shows one waiting rank only, and one to four: seen so in public reports.
-_SHOWN = {"straggler": (0.62, 0.84), "desync": (0.3, 0.78), "undetermined": (0.3, 0.66)}
+_SHOWN = {"straggler": (0.66, 0.86), "desync": (0.4, 0.82), "undetermined": (0.4, 0.72)}
 
 
 def _choose_ranks(ordered: list[Record], rng: Random, size: str, label: str) -> set[int]:
@@ -127,7 +127,7 @@ def _choose_ranks(ordered: list[Record], rng: Random, size: str, label: str) -> 
         return set()
     if size == "long":
         return set(ranks if draw < 0.8 else rng.sample(ranks, max(1, len(ranks) // 2)))
-    one, few = _SHOWN.get(label, (0.46, 0.74))
+    one, few = _SHOWN.get(label, (0.55, 0.8))
     if draw < one:
         return {rng.choice(ranks)}
     if draw < few:
@@ -144,7 +144,7 @@ def _kept(record: Record, story: Story, flags: dict[str, bool], chosen: set[int]
         return flags[record.role] and record.rank in chosen
     if record.role == "notify":
         return flags["notify"]
-    if record.role == "decoy" and record.prefix == "exc" and record.time > story.detection:
+    if record.role == "decoy" and record.prefix in {"exc", "c10"} and record.time > story.detection:
         # An error that the timeout made is harmless only where its rank is seen to wait.
         return record.rank in chosen
     if record.role == "launch":

@@ -12,6 +12,7 @@ from train.simulate import (
     healthy,
     nccl,
     raised,
+    sidefiles,
     starting,
     teardown,
     tracebacks,
@@ -23,6 +24,9 @@ from train.simulate.lines import Family, Lines
 from train.simulate.record import Story
 from train.simulate.spread import print_spread, spreads
 from train.simulate.world import World
+
+#: People report what else went wrong more often than the shares of the causes alone would have it.
+_HOW_SHOWN = {"watchdog": 0.6, "blocking": 0.6, "stacks": 0.5, "gloo": 0.8, "store": 1.6, "monitored": 1.3}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -45,6 +49,8 @@ class Scene:
             starting.startup(
                 self.story, world, rng, onset - (60 if not started else max(120, world.step * world.step_s))
             )
+        if self.size == "short" and rng.random() < 0.1:
+            starting.version(self.story, world, rng, onset - 101)
         if self.size == "short" and rng.random() < 0.1:
             starting.stated_size(self.story, world, rng, onset - 100)
         if (self.size == "long" and rng.random() < 0.35) or (not started and rng.random() < 0.15):
@@ -137,7 +143,7 @@ class Scene:
             return rng.sample(others, min(len(others), rng.choice((1, 1, 2)))) if others else list(ranks[:1])
         return list(ranks[: rng.choice((1, 2, 4, 8))])
 
-    def decoys(self, chance: float = 0.62) -> None:
+    def decoys(self, chance: float = 0.9) -> None:
         """Lines that seem to speak for another label and do not."""
         ambient.decoys(self, chance)
 
@@ -159,7 +165,9 @@ class Scene:
         """
         rng, world, story = self.rng, self.world, self.story
         shown = tuple(sorted(ranks))
-        kind = rng.choices(list(kinds), list(kinds.values()))[0]
+        # A heartbeat monitor may end the wait whatever its cause: no label is to be known by it alone.
+        kinds = {"stuck": 3.0, **kinds} if "watchdog" in kinds else kinds
+        kind = rng.choices(list(kinds), [_HOW_SHOWN.get(name, 1.0) * share for name, share in kinds.items()])[0]
         if not shown:
             shown = (0,)
         call = call_of(shown[0])
@@ -214,6 +222,12 @@ class Scene:
         teardown.end(self.story, self.world, self.rng, self.story.detection + delay, codes)
         if self.rng.random() < (0.14 if self.story.label == "undetermined" else 0.07):
             ambient.broken_by_it(self)
+        if self.rng.random() < 0.08:
+            ambient.broken_links(self)
+        if self.rng.random() < 0.02 and self.story.label not in {"straggler", "offload_latency"}:
+            sidefiles.everyone_runs(self, self.story.detection - 5)
+        elif self.rng.random() < 0.025 and self.story.label != "uneven_sharding":
+            sidefiles.everyone_holds(self, self.story.detection - 5)
         if self.rng.random() < 0.25:
             self._ambient("collateral", self.story.detection + 2, self.story.detection + 40)
         if self.rng.random() < 0.15:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from random import Random
+from typing import TYPE_CHECKING
 
 from train.simulate.record import Record
-from train.simulate.scene import Scene
 from train.simulate.world import World
+
+if TYPE_CHECKING:
+    from train.simulate.scene import Scene
 
 
 def utilisation(scene: Scene, idle: tuple[int, ...], at: float, strength: int) -> None:
@@ -68,6 +71,23 @@ def processes(scene: Scene, cause: str, late: int, at: float) -> bool:
     lines = ("  PID STAT     TIME WCHAN                 CMD", *rows)
     _add(scene, lines, at, world.node_of(late), "ps.txt", 3)
     return True
+
+
+def everyone_runs(scene: Scene, at: float) -> None:
+    """`ps` where no rank sleeps: people take it whatever the cause is, and it tells little."""
+    rng, world = scene.rng, scene.world
+    ranks = world.ranks_on(rng.randrange(world.nodes))[:8]
+    rows = [_row(world, rng, world.pids[r], "Rl", "-", f"python {world.script} (rank {r})") for r in ranks]
+    _add(scene, ("  PID STAT     TIME WCHAN                 CMD", *rows), at, world.node_of(ranks[0]), "ps.txt", 0)
+
+
+def everyone_holds(scene: Scene, at: float) -> None:
+    """A query of memory in which all cards hold about as much: it tells that nothing is uneven here."""
+    rng, world = scene.rng, scene.world
+    total, share = rng.choice((40960, 81559, 24564, 143771)), rng.uniform(0.35, 0.95)
+    held = [int(total * share * rng.uniform(0.98, 1.02)) for _ in range(min(world.size, 8))]
+    rows = [f"{card}, {used} MiB, {total} MiB" for card, used in enumerate(held)]
+    _add(scene, ("index, memory.used [MiB], memory.total [MiB]", *rows), at, 0, "gpu_mem", 0)
 
 
 def _row(world: World, rng: Random, pid: int, state: str, where: str, text: str) -> str:

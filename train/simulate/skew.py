@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from train.simulate.record import Record
 from train.simulate.scene import Scene
 
@@ -30,7 +32,9 @@ def skew(scene: Scene, cause: str, heavy: tuple[int, ...], onset: float, detecti
         "times": _stage_times,
         "params": _param_lines,
     }
+    before = len(scene.story.records)
     makers[kind](scene, heavy, onset, detection)
+    scene.story.records[before:] = [replace(r, origin=f"skew:{kind}") for r in scene.story.records[before:]]
     return True
 
 

@@ -34,19 +34,18 @@ def stated_size(story: Story, world: World, rng: Random, time: float) -> None:
     story.add(Record(time=time, lines=(text,), role="context", rank=0, channel="main", prefix="user"))
 
 
+def version(story: Story, world: World, rng: Random, time: float, role: str = "context") -> None:
+    """NCCL's version, which rank 0 prints once."""
+    cuda = rng.choice(("11.8", "12.1", "12.4", "12.8", "12.9"))
+    story.add(Record(time=time, lines=(f"NCCL version {world.nccl}+cuda{cuda}",), role=role, rank=0))
+
+
 def startup(story: Story, world: World, rng: Random, time: float) -> None:
     """A few lines of the launch: the torchrun banner, a world report, NCCL's version."""
     if world.launcher in {"torchrun", "tee", "slurm_torchrun", "k8s", "accelerate"} and rng.random() < 0.6:
         story.add(Record(time=time, lines=_BANNER, role="chat", channel="launcher"))
     if rng.random() < 0.6:
-        story.add(
-            Record(
-                time=time + 4,
-                lines=(f"NCCL version {world.nccl}+cuda{rng.choice(('11.8', '12.1', '12.4', '12.8', '12.9'))}",),
-                role="chat",
-                rank=0,
-            )
-        )
+        version(story, world, rng, time + 4, "chat")
     form = rng.choice(
         (
             "| distributed init (rank {r}): env://, gpu {l}",

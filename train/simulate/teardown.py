@@ -79,19 +79,51 @@ def table(world: World, codes: dict[int, int], time: float) -> list[str]:
 
 
 def agent_trace(world: World, rng: Random) -> list[str]:
-    """The traceback of the agent itself, down to where it raises."""
-    tool = world.site.split("/lib/")[0] + "/bin/" + ("accelerate" if world.launcher == "accelerate" else "torchrun")
+    """The traceback of the agent itself, from how it was started down to where it raises."""
+    torch, pointed = f"{world.site}/torch/distributed", int(world.python.split(".")[1]) >= 11
+    line = rng.randrange(760, 1040)
+    carets = ["           ^^^^^^^^^^^^^^^^^^"] if pointed else []
     return [
         "Traceback (most recent call last):",
-        f'  File "{tool}", line 8, in <module>',
-        "    sys.exit(main())",
-        f'  File "{world.site}/torch/distributed/elastic/multiprocessing/errors/__init__.py", line '
-        f"{rng.randrange(340, 360)}, in wrapper",
+        *_started(world, rng, line, pointed),
+        f'  File "{torch}/elastic/multiprocessing/errors/__init__.py", line {rng.randrange(340, 370)}, in wrapper',
         "    return f(*args, **kwargs)",
-        f'  File "{world.site}/torch/distributed/run.py", line {rng.randrange(760, 930)}, in main',
+        *carets,
+        f'  File "{torch}/run.py", line {line - 4}, in main',
         "    run(args)",
-        f'  File "{world.site}/torch/distributed/launcher/api.py", line {rng.randrange(130, 270)}, in launch_agent',
+        f'  File "{torch}/run.py", line {line - 13}, in run',
+        "    elastic_launch(",
+        f'  File "{torch}/launcher/api.py", line {rng.randrange(130, 200)}, in __call__',
+        f"    return launch_agent({'' if pointed else 'self._config, self._entrypoint, list(args))'}",
+        *(["           ^^^^^^^^^^^^^"] if pointed else []),
+        f'  File "{torch}/launcher/api.py", line {rng.randrange(240, 390)}, in launch_agent',
         "    raise ChildFailedError(",
+    ]
+
+
+def _started(world: World, rng: Random, line: int, frozen: bool) -> list[str]:
+    """The outermost frames: the script that pip installs, or `python -m`."""
+    home = world.site.split("/lib/")[0]
+    if world.launcher == "accelerate" or rng.random() < 0.55:
+        tool = f"{home}/bin/{'accelerate' if world.launcher == 'accelerate' else 'torchrun'}"
+        last = "             ^^^^^^" if frozen else None
+        return [
+            f'  File "{tool}", line {rng.choice((7, 8, 8, 33))}, in <module>',
+            "    sys.exit(main())",
+            *filter(None, [last]),
+        ]
+    module = f'  File "{world.site}/torch/distributed/run.py", line {line}, in <module>'
+    if frozen:
+        names = (("198", "_run_module_as_main"), ("88", "_run_code"))
+        return [*(f'  File "<frozen runpy>", line {at}, in {name}' for at, name in names), module, "    main()"]
+    runpy = f"{home}/lib/python{world.python}/runpy.py"
+    return [
+        f'  File "{runpy}", line 196, in _run_module_as_main',
+        "    return _run_code(code, main_globals, None,",
+        f'  File "{runpy}", line 86, in _run_code',
+        "    exec(code, run_globals)",
+        module,
+        "    main()",
     ]
 
 

@@ -36,7 +36,7 @@ def watchdog(
     depth = rng.choice((0, 1, 2, 2, 4, 7))
     traced = rng.random() < (0.7 if world.torch.rank >= 11 else 0.5 if told else 0.22)
     spread = rng.choice((0.02, 0.05, 0.1, 0.3, 1.5))
-    usual = rng.choice((60, 100, 700, 900))
+    usual = rng.choice((15, 60, 60, 100, 100, 100, 700))
     detection = onset + world.timeout_s + 3600
     repeats = rng.choice((1, 1, 1, 1, 2, 3))
     for rank in waiting:
@@ -44,7 +44,7 @@ def watchdog(
         late = rng.random() * spread + (
             world.timeout_s * 0.01 * rng.random() if world.torch.rank < 2 and rng.random() < 0.3 else 0
         )
-        ran = world.timeout_s * 1000 + rng.randrange(1, usual)
+        ran = world.timeout_s * 1000 + rng.randrange(3, usual)
         if rng.random() < 0.15:
             ran += rng.randrange(900, 9000)
         at = onset + world.timeout_s + late

@@ -225,9 +225,9 @@ def _pids(rng: Random, size: int, per_node: int) -> tuple[int, ...]:
     return tuple(pids)
 
 
-def make_world(rng: Random, *, held_out: bool = False, least: int = 2, least_nodes: int = 1) -> World:
-    """Draw a world with at least `least` ranks and `least_nodes` nodes."""
-    framework, launcher = pick_dialect(rng, held_out)
+def make_world(rng: Random, *, held: str = "", least: int = 2, least_nodes: int = 1) -> World:
+    """Draw a world with at least `least` ranks and `least_nodes` nodes, of the dialects `held` for a split."""
+    framework, launcher = pick_dialect(rng, held)
     torch = pick_release(rng)
     while framework in {"FSDP2", "torchtitan", "verl"} and torch.rank < 4:
         torch = pick_release(rng)
@@ -263,9 +263,7 @@ def make_world(rng: Random, *, held_out: bool = False, least: int = 2, least_nod
         site=rng.choice(_SITES).format(v=python),
         root=rng.choice(_ROOTS),
         script=rng.choice(_SCRIPTS),
-        logger=rng.choice(
-            ("none", "none", "none", "comma", "levels", "rank", "bracket", "epoch", "module", "json", "hf")
-        ),
+        logger=rng.choice((*("none",) * 8, "comma", "levels", "rank", "bracket", "epoch", "module", "json", "hf")),
         python=python,
         backend="hccl" if rng.random() < 0.012 else "nccl",
         shift=rng.choice((0, 0, 0, 0, 0, -3, 6)),

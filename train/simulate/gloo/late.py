@@ -90,8 +90,9 @@ def _go(run: Run, late: Lateness) -> None:
         if spent and words and late.rank in run.speakers:
             run.say(late.rank, words[0].format(step=step, loss=0.0), time=run.now - spent)
         if spent and speaks and late.mode in {"notes", "both"} and texts:
-            text = fill(texts[step % len(texts)], rng, step=step, rank=late.rank, seconds=spent)
-            run.say(late.rank, text, strength=2)
+            form = texts[step % len(texts)]
+            text = fill(form, rng, step=step, rank=late.rank, seconds=spent)
+            run.say(late.rank, text, strength=2, origin=f"phrase:{form}")
 
     texts = usable(late.phrases.notes, run.train)
     texts = rng.sample(texts, 1) if texts else []
@@ -125,13 +126,20 @@ def _begin(run: Run, late: Lateness) -> None:
         return
     if late.rank not in run.speakers and rng.random() < 0.2:
         return
-    text = rng.choice(usable(late.phrases.begins, run.train))
+    begins = usable(late.phrases.begins, run.train)
+    if not begins:
+        return
+    text = rng.choice(begins)
     for i in range(rng.choice((1, 1, 1, 2, 3)) if "{k}" in text and "%|" not in text else 1):
-        line = fill(text, rng, step=run.step + 1, rank=late.rank, seconds=1.0)
+        line, at, origin = (
+            fill(text, rng, step=run.step + 1, rank=late.rank, seconds=1.0),
+            run.now + i * 0.4,
+            f"phrase:{text}",
+        )
         if "%|" in line and run.voice.head != "json":
-            run.add(late.rank, run.now + i * 0.4, (line,), role="evidence", strength=3, out="stderr")
+            run.add(late.rank, at, (line,), role="evidence", strength=3, out="stderr", origin=origin)
         else:
-            run.say(late.rank, line, time=run.now + i * 0.4, strength=3)
+            run.say(late.rank, line, time=at, strength=3, origin=origin)
 
 
 def _mark_last(run: Run, rank: int) -> None:

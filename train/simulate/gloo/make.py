@@ -11,7 +11,7 @@ from train.simulate.gloo import apart, calm, dying, late, links, render
 from train.simulate.gloo.render import Layout, Line
 from train.simulate.gloo.run import Run, make_run
 from train.simulate.lines import Lines
-from train.simulate.record import Record, Story
+from train.simulate.record import Notes, Record, Story, notes_of
 
 #: How often a fault of a link happens between two nodes rather than inside one.
 _SPLIT = 0.9
@@ -19,10 +19,11 @@ _SPLIT = 0.9
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
-    """What `incident.json` says beyond the id, and the texts of the files by path below `logs/`."""
+    """What `incident.json` says beyond the id, the texts of the files by path below `logs/`, the corpus's notes."""
 
     truth: dict[str, object]
     files: dict[str, str]
+    notes: Notes
 
 
 def make(seed: str, label: str, cause: str | None, lines: Lines, *, train: bool, blind: bool) -> Made:
@@ -47,7 +48,7 @@ def make(seed: str, label: str, cause: str | None, lines: Lines, *, train: bool,
     placed = render.files(run, layout, records)
     texts = {name: "".join(f"{line.text}\n" for line in rows) for name, rows in sorted(placed.items())}
     truth = _truth(run, layout, records, placed, "".join(texts.values()))
-    return Made(truth=truth, files=render.damage(texts, rng))
+    return Made(truth=truth, files=render.damage(texts, rng), notes=notes_of(records, label))
 
 
 def _act(run: Run, label: str, cause: str | None) -> None:

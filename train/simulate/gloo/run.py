@@ -8,6 +8,7 @@ from random import Random
 
 from train.simulate import clock
 from train.simulate.combos import FRAMEWORKS
+from train.simulate.gloo.decoys import distract
 from train.simulate.gloo.stacks import Names, pick_names
 from train.simulate.gloo.voices import Voice, pick_voice, step_text
 from train.simulate.lines import Lines
@@ -42,6 +43,7 @@ class Run:
     codes: dict[int, int] = field(default_factory=dict)
     ended: dict[int, float] = field(default_factory=dict)
     lost: frozenset[int] = frozenset()
+    distracted: bool = False
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -62,20 +64,63 @@ class Run:
         strength: int = 0,
         out: str = "stderr",
         tie: str = "",
+        origin: str = "",
+        said: str = "",
+        speaks: str = "",
     ) -> None:
         """Print lines as they are on a stream of a rank."""
-        node = self.world.node_of(rank)
         self.story.add(
-            Record(time=time, lines=lines, role=role, rank=rank, node=node, strength=strength, file=out, tie=tie)
+            Record(
+                time=time,
+                lines=lines,
+                role=role,
+                rank=rank,
+                node=self.world.node_of(rank),
+                strength=strength,
+                file=out,
+                tie=tie,
+                origin=origin,
+                said=said,
+                speaks=speaks,
+            )
         )
 
-    def say(self, rank: int, text: str, *, time: float | None = None, strength: int = 0, tie: str = "") -> None:
-        """Print a text in the script's voice; tie `uncited` if it tells by its numbers or place, not by words."""
+    def say(
+        self,
+        rank: int,
+        text: str,
+        *,
+        time: float | None = None,
+        strength: int = 0,
+        tie: str = "",
+        origin: str = "",
+        said: str = "",
+        speaks: str = "",
+    ) -> None:
+        """Print a text in the script's voice; tie `uncited` if it tells by its numbers or place, not by words.
+
+        `speaks` makes it a decoy for that label.
+        """
         at = self.now if time is None else time
         shown = self.world.shown(self.world.node_of(rank), at)
         lines = tuple(self.voice.wrap(rank, shown, line) for line in text.split("\n"))
-        role = "evidence" if strength else "chat"
-        self.add(rank, at, lines, role=role, strength=strength, out=self.voice.stream, tie=tie)
+        role = "evidence" if strength else "decoy" if speaks else "chat"
+        node, out = self.world.node_of(rank), self.voice.stream
+        self.story.add(
+            Record(
+                time=at,
+                lines=lines,
+                role=role,
+                rank=rank,
+                node=node,
+                strength=strength,
+                file=out,
+                tie=tie,
+                origin=origin,
+                said=said,
+                speaks=speaks,
+            )
+        )
 
     def raise_(
         self,
@@ -184,6 +229,8 @@ def ready(run: Run) -> None:
     if run.rng.random() < 0.7:
         run.say(0, run.voice.ready.format(n=run.rng.choice((16865, 67457, 124439808)), total=run.total))
     run.now += run.rng.uniform(0.1, 1)
+    if run.rng.random() < 0.3:
+        distract(run)
 
 
 def steps(
@@ -201,11 +248,14 @@ def steps(
     `load` is the amount of a rank's work relative to the usual; `note` prints more; `strength` marks step lines.
     """
     rng, world = run.rng, run.world
-    for step in range(run.step + 1, run.step + count + 1):
+    first, odd = run.step + 1, rng.randrange(max(1, count))
+    for step in range(first, run.step + count + 1):
         usual = world.step_s * rng.uniform(0.93, 1.1)
         own = {rank: extra(rank, step) if extra else 0.0 for rank in run.ranks}
         run.now += usual + max(own.values())
         run.step = step
+        if step - first == odd:
+            distract(run)
         if note:
             note(step)
         for rank in run.speakers if step % run.every == 0 else ():

@@ -18,12 +18,14 @@ def from_inventory(run: Run, label: str, cause: str, ranks: tuple[int, ...], cou
                 family, rng, world, rank, at, "evidence", family.strength, rng.uniform(0.2, 0.8) * world.timeout_s
             )
             if record.channel in {"rank", "main"} and record.prefix == "user":
-                run.say(rank, "\n".join(record.lines), time=at, strength=family.strength)
+                run.say(
+                    rank, "\n".join(record.lines), time=at, strength=family.strength, origin=family.id, said=record.said
+                )
             elif record.channel in {"rank", "main"}:
                 lines = record.lines
                 if record.prefix == "exc" and world.hooked:
                     lines = tuple(f"[rank{rank}]: {line}" for line in lines)
-                run.add(rank, at, lines, role="evidence", strength=family.strength)
+                run.add(rank, at, lines, role="evidence", strength=family.strength, origin=family.id, said=record.said)
             else:
                 name = record.file if "." in record.file else f"{record.file or record.channel}.txt"
                 run.story.add(replace(record, file=name, channel="side"))
