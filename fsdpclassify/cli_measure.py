@@ -60,10 +60,15 @@ def retrain(
 
     Needs fsdpclassify[train]. A model that scores worse than the one it starts from is not written: exit 5.
     """
+    from fsdpclassify.errors import WorseModelError
+
     with extra("train"):
         from fsdpclassify.retrain import retrain as fit
 
-        result = fit(folders, output, base=base, force=force)
-    answer(result.summary.rstrip("\n") + "\n")
-    if not result.accepted:
-        raise typer.Exit(ANSWER_IS_NO)
+        try:
+            told, code = fit(folders, output, base=base, force=force).summary, 0
+        except WorseModelError as error:
+            told, code = str(error), error.exit_code
+    answer(told.rstrip("\n") + "\n")
+    if code:
+        raise typer.Exit(code)

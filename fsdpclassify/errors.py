@@ -37,6 +37,6 @@ class LabelledIncidentError(FsdpClassifyError):
 
 
 class WorseModelError(FsdpClassifyError):
-    """A retrained bundle scores below the one it should replace, so it was not written."""
+    """A retrained bundle scores below the one it came from, so it was not written; the message holds the figures."""
 
     exit_code = 5

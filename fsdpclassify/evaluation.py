@@ -11,6 +11,19 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
+from fsdpclassify.evaluation_curve import (
+    PRECISIONS,
+    CalibrationBin,
+    CurvePoint,
+    bootstrap,
+    brier,
+    calibration_bins,
+    coverage_at,
+    expected_calibration_error,
+    log_loss,
+    macro_f1,
+    risk_coverage,
+)
 from fsdpclassify.evaluation_outcome import (
     NO_TIMEOUT,
     NOT_CAUSES,
@@ -22,9 +35,7 @@ from fsdpclassify.evaluation_outcome import (
 from fsdpclassify.labelled import DETERMINABLE, LabelledIncident
 from fsdpclassify.records import Report
 
-CALIBRATION_BINS = 5
 _Z = 1.959963984540054  # 95 %
-_SMALLEST_PROBABILITY = 1e-12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,17 +75,6 @@ class ClassFigures:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CalibrationBin:
-    """First labels given with a probability from `low` to `high`: how many, how sure, how often right."""
-
-    low: float
-    high: float
-    count: int
-    mean_probability: float
-    right: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Overall:
     """Verdicts of a set of incidents."""
 
@@ -88,7 +88,9 @@ class Evaluation:
 
     `abstained` counts abstentions among incidents with a cause, `named_right` the accepted among all
     causes named. `brier` sums squared errors over the labels (0 best, 2 worst), `log_loss` is in nats;
-    both over incidents whose label the model knows, and `None` where there are none.
+    both over incidents whose label the model knows, and `None` where there are none. `ece` is `None` for few
+    incidents too. `coverage_at` gives for a precision the share of incidents that can be named with it, by the
+    best threshold on this very set; `intervals` holds the 95 % bootstrap interval of a figure by its name.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -111,7 +113,11 @@ class Evaluation:
     fatal_hit: Count
     brier: float | None
     log_loss: float | None
+    ece: float | None
     calibration: tuple[CalibrationBin, ...]
+    curve: tuple[CurvePoint, ...]
+    coverage_at: dict[str, float]
+    intervals: dict[str, tuple[float, float]]
     confusion: dict[str, dict[str, int]]
 
 
@@ -131,6 +137,7 @@ def summarise(outcomes: Sequence[Outcome]) -> Evaluation:
     causes = [o for o in outcomes if o.label not in NOT_CAUSES]
     classes = _classes(outcomes)
     shown = [figures for figures in classes if figures.label not in NOT_CAUSES and figures.support]
+    curve = risk_coverage(outcomes)
     return Evaluation(
         outcomes=tuple(outcomes),
         overall=_overall(outcomes),
@@ -150,15 +157,21 @@ def summarise(outcomes: Sequence[Outcome]) -> Evaluation:
         waiting_exact=_known(outcomes, lambda o: o.waiting_exact),
         evidence_hit=_known(outcomes, lambda o: o.evidence_hit),
         fatal_hit=_known(outcomes, lambda o: o.fatal_hit),
-        brier=_mean([o.brier for o in outcomes if o.brier is not None]),
-        log_loss=_mean([-math.log(max(p, _SMALLEST_PROBABILITY)) for p in _truths(outcomes)]),
-        calibration=_calibration(outcomes),
+        brier=brier(outcomes),
+        log_loss=log_loss(outcomes),
+        ece=expected_calibration_error(outcomes),
+        calibration=calibration_bins(outcomes),
+        curve=curve,
+        coverage_at={f"{precision:.2f}": coverage_at(curve, precision) for precision in PRECISIONS},
+        intervals=_intervals(outcomes),
         confusion=_confusion(outcomes),
     )
 
 
-def _truths(outcomes: Sequence[Outcome]) -> list[float]:
-    return [o.truth_probability for o in outcomes if o.truth_probability is not None]
+def _intervals(outcomes: Sequence[Outcome]) -> dict[str, tuple[float, float]]:
+    figures = {"macro_f1": macro_f1, "brier": brier, "log_loss": log_loss}
+    found = {name: bootstrap(outcomes, figure) for name, figure in figures.items()}
+    return {name: interval for name, interval in found.items() if interval is not None}
 
 
 def _count(answers: Iterable[bool]) -> Count:
@@ -200,25 +213,6 @@ def _figures(label: str, outcomes: Sequence[Outcome]) -> ClassFigures:
         precision=precision,
         recall=recall,
         f1=2 * (precision or 0.0) * recall / total if total else 0.0,
-    )
-
-
-def _calibration(outcomes: Sequence[Outcome]) -> tuple[CalibrationBin, ...]:
-    """Bins of equal width over the probability of the model's first label; empty ones are left out."""
-    bins: dict[int, list[tuple[float, bool]]] = {}
-    for o in outcomes:
-        if o.probability is not None and o.truth_probability is not None:
-            place = min(int(o.probability * CALIBRATION_BINS), CALIBRATION_BINS - 1)
-            bins.setdefault(place, []).append((o.probability, o.model_label == o.label))
-    return tuple(
-        CalibrationBin(
-            low=place / CALIBRATION_BINS,
-            high=(place + 1) / CALIBRATION_BINS,
-            count=len(pairs),
-            mean_probability=_mean([probability for probability, _ in pairs]) or 0.0,
-            right=_mean([float(right) for _, right in pairs]) or 0.0,
-        )
-        for place, pairs in sorted(bins.items())
     )
 
 

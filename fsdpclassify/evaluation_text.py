@@ -63,18 +63,24 @@ def _verdicts(result: Evaluation) -> list[str]:
 
 
 def _class_table(classes: tuple[ClassFigures, ...]) -> list[str]:
-    figures = f"{'precision':>10} {'recall':>7} {'F1':>6}"
+    figures = f"{'precision':>10} {'recall':>7} {'95 %':>14} {'F1':>6}"
     lines = [f"  {'class':<20} {'n':>4} {'strict':>7} {'accepted':>9} {figures}"]
     for item in classes:
         precision = "-" if item.precision is None else f"{item.precision:.3f}"
         counts = f"{item.support:>4} {item.strict.hits:>7} {item.accepted.hits:>9}"
-        lines.append(f"  {item.label:<20} {counts} {precision:>10} {item.recall:>7.3f} {item.f1:>6.3f}")
+        span = _span(item.strict.interval) if item.support else "-"
+        lines.append(f"  {item.label:<20} {counts} {precision:>10} {item.recall:>7.3f} {span:>14} {item.f1:>6.3f}")
     return lines
 
 
 def _macro(result: Evaluation) -> str:
-    figures = f"{result.macro_precision:>10.3f} {result.macro_recall:>7.3f} {result.macro_f1:>6.3f}"
-    return f"  {'macro (causes)':<20} {'':>4} {'':>7} {'':>9} {figures}"
+    figures = f"{result.macro_precision:>10.3f} {result.macro_recall:>7.3f} {'':>14} {result.macro_f1:>6.3f}"
+    span = f" {_span(result.intervals['macro_f1'])}" if "macro_f1" in result.intervals else ""
+    return f"  {'macro (causes)':<20} {'':>4} {'':>7} {'':>9} {figures}{span}"
+
+
+def _span(interval: tuple[float, float]) -> str:
+    return f"[{interval[0]:.2f}, {interval[1]:.2f}]"
 
 
 def _grounds(result: Evaluation) -> list[str]:
@@ -91,7 +97,12 @@ def _grounds(result: Evaluation) -> list[str]:
 def _probabilities(result: Evaluation) -> list[str]:
     if result.brier is None or result.log_loss is None:
         return ["Probabilities: no incident has a label that the model knows"]
-    lines = ["Probabilities", f"  Brier {result.brier:.3f}, log loss {result.log_loss:.3f}"]
+    losses = {"Brier": ("brier", result.brier), "log loss": ("log_loss", result.log_loss)}
+    told = [f"{name} {value:.3f} {_span(result.intervals[key])}" for name, (key, value) in losses.items()]
+    told += [] if result.ece is None else [f"expected calibration error {result.ece:.3f}"]
+    lines = ["Probabilities (95 % intervals: bootstrap over incidents)", f"  {', '.join(told)}"]
+    named = ", ".join(f"{share:.3f} at precision {precision}" for precision, share in result.coverage_at.items())
+    lines.append(f"  incidents that could be named (best threshold on this set): {named}")
     lines += [f"  {'first label at':<16} {'n':>4} {'mean':>6} {'right':>6}"]
     for item in result.calibration:
         span = f"{item.low:.1f} to {item.high:.1f}"

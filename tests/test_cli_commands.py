@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from fsdpclassify.cli import app
+from fsdpclassify.errors import WorseModelError
 
 
 def _run(*arguments: str) -> Result:
@@ -22,7 +23,9 @@ def test_retrain_follows_its_result(monkeypatch: pytest.MonkeyPatch, accepted: b
 
     def retrain(folders: object, output: Path, *, base: Path | None, force: bool) -> SimpleNamespace:
         calls.append((folders, output, base, force))
-        return SimpleNamespace(accepted=accepted, summary="macro F1 0.71 -> 0.74")
+        if not accepted:
+            raise WorseModelError("macro F1 0.71 -> 0.74")
+        return SimpleNamespace(summary="macro F1 0.71 -> 0.74")
 
     monkeypatch.setitem(sys.modules, "fsdpclassify.retrain", SimpleNamespace(retrain=retrain))
     result = _run("retrain", "inc", "--output", "new", "--force")

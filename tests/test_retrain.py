@@ -10,15 +10,18 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from fsdpclassify import bundle
+from fsdpclassify import retrain as retrain_module
+from fsdpclassify.catalogue import load_catalogue
 from fsdpclassify.classifier import Classifier
 from fsdpclassify.cli import app
 from fsdpclassify.encoder import Encoder
-from fsdpclassify.errors import BundleError, LabelledIncidentError
+from fsdpclassify.errors import BundleError, LabelledIncidentError, WorseModelError
 from fsdpclassify.head import HEAD_FILE, Head
 from fsdpclassify.labelled import content_sha256, load
 from fsdpclassify.manifest import Manifest
@@ -153,7 +156,7 @@ def test_the_new_bundle_is_whole_and_says_where_it_comes_from(
     retrained: tuple[RetrainResult, Path], base: Path, inhouse: Path
 ) -> None:
     result, output = retrained
-    assert result.accepted
+    assert result.after.macro_f1 > result.before.macro_f1
     manifest, before = bundle.verify(output), bundle.verify(base)
     assert (manifest.name, manifest.version) == ("ours", "1.2+retrained")
     own = {content_sha256(load(folder)) for folder in inhouse.iterdir()}
@@ -184,9 +187,50 @@ def test_the_new_wording_is_learnt_whatever_its_numbers(
         assert sum(found.probabilities.values()) == pytest.approx(1.0, abs=1e-5)
 
 
+def test_the_card_names_the_base_the_own_incidents_and_the_figures(
+    retrained: tuple[RetrainResult, Path], weak: Path
+) -> None:
+    result, output = retrained
+    card = (output / "README.md").read_text()
+    assert card.startswith("# fsdpclassify bundle `ours` 1.2+retrained\n")
+    assert bundle.manifest_sha256(weak) in card
+    assert "| lease_wait | 5 |" in card
+    assert "| offload_latency | 5 |" in card
+    assert f"| {result.before.macro_f1:.3f} | {result.after.macro_f1:.3f} |" in card
+    assert "README.md" in bundle.verify(output).files
+
+
 def test_what_kept_files_hold_is_unchanged(retrained: tuple[RetrainResult, Path], base: Path) -> None:
-    for name in ("encoder.onnx", "tokenizer.json", "causes.onnx", "catalogue.json", "frozen.npz", "validation.npz"):
+    for name in ("encoder.onnx", "tokenizer.json", "frozen.npz", "validation.npz"):
         assert (retrained[1] / name).read_bytes() == (base / name).read_bytes()
+
+
+@pytest.mark.parametrize(("wording", "label"), [(LEASE, "lease_wait"), (SPILL, "offload_latency")])
+def test_a_verdict_may_rest_on_a_wording_that_only_own_incidents_hold(
+    retrained: tuple[RetrainResult, Path], wording: str, label: str
+) -> None:
+    text = _logs(wording, 75)
+    (found,) = Classifier.load(retrained[1]).classify(text).incidents
+    assert (found.verdict, found.cause) == (label, f"own_{label}")
+    assert found.evidence[0].why == f"reads like: a line of your own incidents labelled {label}"
+    assert (found.remedy.summary is None) == (label == "lease_wait")
+
+
+def test_own_incidents_do_not_calibrate_since_their_wordings_are_known(
+    small: _Small, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, data, _ = small.head()
+    own = [replace(i, example=replace(i.example, repository=f"own/{n}")) for n, i in enumerate(data.real[:3])]
+    asked: list[list[str]] = []
+    plain = recipe.calibrated
+
+    def spy(*arguments: Any) -> recipe.Trained:  # noqa: ANN401
+        asked.append([i.example.sha256 for i in arguments[3]])
+        return plain(*arguments)
+
+    monkeypatch.setattr(recipe, "calibrated", spy)
+    retrain_module._trained(replace(data, real=(*own, *data.real[3:])))
+    assert asked == [[i.example.sha256 for i in data.real[3:]]]
 
 
 def test_the_new_bundle_can_itself_be_retrained(retrained: tuple[RetrainResult, Path], small: _Small) -> None:
@@ -217,6 +261,8 @@ def test_a_second_run_keeps_what_the_first_learnt_and_corrects_what_is_given_aga
     assert len(after) == len(before) + 2
     classifier = Classifier.load(output)
     assert classifier.labels[-2:] == ("lease_wait", "quiet_switch")
+    own = [c.id for c in load_catalogue(output).causes if c.id.startswith("own_")]
+    assert own == ["own_lease_wait", "own_offload_latency"]
     for wording, label in ((LEASE, "lease_wait"), (SPILL, "offload_latency")):
         assert classifier.classify(_logs(wording, 74), mode="best-guess").incidents[0].verdict == label
 
@@ -242,6 +288,8 @@ def test_a_worse_bundle_is_refused_with_exit_5_and_written_only_with_force(
     assert "not written: worse than before" in result.stdout
     assert [path.name for path in tmp_path.iterdir()] == ["ours"]
     assert _contents(output) == _contents(base)
+    with pytest.raises(WorseModelError, match="frozen tests, macro-F1"):
+        retrain([inhouse], output, base=hopeless)
     forced = _cli(inhouse, "--output", output, "--base", hopeless, "--force")
     assert forced.exit_code == 0, forced.output
     assert f"written to {output}" in forced.stdout
@@ -309,7 +357,7 @@ sys.meta_path.insert(0, Spy())
 from pathlib import Path
 from fsdpclassify.retrain import retrain
 result = retrain([Path(sys.argv[1])], Path(sys.argv[2]), base=Path(sys.argv[3]))
-print(result.accepted, Spy.asked, "torch" in sys.modules)
+print(result.after.own_right, Spy.asked, "torch" in sys.modules)
 """
 
 
@@ -321,6 +369,6 @@ def test_the_same_incidents_give_the_same_bytes_in_another_process_and_no_torch(
         [sys.executable, "-c", SPY, str(inhouse), str(output), str(weak)],
         capture_output=True, text=True, cwd=ROOT, check=False,
     )  # fmt: skip
-    assert done.stdout.strip() == "True [] False", done.stderr
+    assert done.stdout.strip() == f"{retrained[0].after.own_right} [] False", done.stderr
     assert Head(output)
     assert (output / "manifest.json").read_bytes() == (retrained[1] / "manifest.json").read_bytes()

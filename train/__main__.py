@@ -15,6 +15,9 @@ STEPS = {
     "lab": ("train.lab", "record real runs that fail for a known cause (needs the extra lab)"),
     "reading": ("train.reading_score", "what reading alone gets right on the labelled incidents (no model)"),
     "evaluate": ("train.evaluate", "figures and baselines on a split"),
+    "ablate": ("train.ablate", "what text, ledger and real incidents each bring"),
+    "sanity": ("train.sanity", "verdicts without their decisive lines, and with one decoy more"),
+    "inhouse": ("train.inhouse", "retraining on made-up families of a house's own failures, measured"),
 }
 
 

@@ -24,10 +24,11 @@ from fsdpclassify.records import Report
 from fsdpclassify.training import recipe
 from fsdpclassify.training.examples import Example, repository
 from fsdpclassify.training.fit import LABELS
-from train import dataset
+from train import dataset, pictures
 from train.baselines import BASELINES, NO_TIMEOUT, Baseline, macro_f1
 from train.build import assemble
 from train.material import material
+from train.tables import tables
 
 _REFERENCE = re.compile(r"inc-0(?:[0-3]\d|4[0-8])")
 
@@ -44,6 +45,8 @@ def main(argv: list[str]) -> int:
         help="public only: inc-001 to 048, or the rest",
     )
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--tables", action="store_true", help="print the figures as Markdown tables")
+    parser.add_argument("--pictures", type=Path, metavar="DIR", help="write three pictures of the figures as SVG")
     parser.add_argument("--no-baselines", action="store_true")
     parser.add_argument("--corpus", type=Path, default=dataset.CORPUS, help="where the simulated splits lie")
     parser.add_argument(
@@ -63,6 +66,11 @@ def main(argv: list[str]) -> int:
     wanted = _subset(options.subset)
     pairs = [p for p in pairs if wanted(p[0].id)]
     result = evaluate_reports([i for i, _ in pairs], [r for _, r in pairs])
+    if options.pictures is not None:
+        pictures.write(result, options.pictures, f"{options.split}, {options.mode}")
+    if options.tables:
+        sys.stdout.write(tables(result))
+        return 0
     if options.json:
         sys.stdout.write(json.dumps({"model": evaluation_as_dict(result)}, indent=1) + "\n")
         return 0

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from fsdpclassify.facts import LINE_FACTS
 from fsdpclassify.training.examples import Example
-from fsdpclassify.training.novel import with_presumed_evidence
+from fsdpclassify.training.novel import daily, with_presumed_evidence
 
 Make = Callable[..., Example]
 
@@ -47,3 +47,32 @@ def test_an_incident_without_new_wordings_stays_as_it_is(make_example: Make) -> 
     assert with_presumed_evidence(example, {"old"}) == example
     empty = make_example("b", "desync", (), ())
     assert with_presumed_evidence(empty, set()) == empty
+
+
+def _printed(example: Example, *rows: tuple[float, ...]) -> Example:
+    return replace(example, facts=rows)
+
+
+def test_what_a_waiting_rank_or_most_ranks_print_is_noise_wherever_it_stands(make_example: Make) -> None:
+    shown = _printed(
+        make_example("a", "desync", ("waits", "most", "half", "own")),
+        _facts(rank_waiting=1.0), _facts(printed_by_share=0.75), _facts(printed_by_share=0.5), _facts(),
+    )  # fmt: skip
+    bare = _printed(make_example("b", "desync", ("waits", "most", "half", "own")), *[_facts()] * 4)
+    assert daily([shown, bare]) == daily([bare, shown]) == {"waits", "most"}
+
+
+def test_a_wording_of_several_labels_is_noise_unless_three_in_four_agree(make_example: Make) -> None:
+    own = [
+        _printed(make_example(f"{label}-{i}", label, texts), *[_facts()] * len(texts))
+        for label, count, texts in (("desync", 3, ("both", "mostly")), ("straggler", 2, ("both",)))
+        for i in range(count)
+    ]
+    own.append(_printed(make_example("x", "straggler", ("mostly",)), _facts()))
+    assert daily(own) == {"both"}
+
+
+def test_an_undetermined_incident_shows_what_is_daily(make_example: Make) -> None:
+    told = _printed(make_example("a", "desync", ("hum", "told")), _facts(), _facts())
+    silent = _printed(make_example("b", "undetermined", ("hum",)), _facts())
+    assert daily([told, silent]) == {"hum"}
