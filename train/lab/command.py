@@ -13,7 +13,9 @@ from pathlib import Path
 from train.lab.faults import load_faults
 from train.lab.launch import launch
 from train.lab.plan import Recording, plan
-from train.lab.store import NoIncidentError, describe, rendered, write, write_manifest
+from train.lab.store import NoIncidentError, describe, rendered, rendered_dumps, stored, write, write_manifest
+from train.lab.table import rendered as rendered_table
+from train.lab.table import tell, write_into
 
 
 def main(argv: list[str]) -> int:
@@ -22,6 +24,9 @@ def main(argv: list[str]) -> int:
     chosen = [r for r in plan(load_faults()) if all(part in r.name for part in options.only.split(","))]
     if options.list:
         print("\n".join(f"{r.id} {r.fault.split:<9} {r.fault.label:<18} {r.name}" for r in chosen))
+        return 0
+    if options.table:
+        write_into(options.out / "README.md", rendered_table(tell(chosen, options.out)))
         return 0
     if options.again:
         return _describe_again(chosen, options.out)
@@ -43,6 +48,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=600, help="start no run after so many minutes")
     parser.add_argument("--again", action="store_true", help="describe existing recordings anew from their logs")
     parser.add_argument("--list", action="store_true", help="print the plan and run nothing")
+    parser.add_argument("--table", action="store_true", help="write the table of what is recorded into README.md there")
     parser.add_argument("--raw", type=Path, default=None, help="keep logs of runs that show no incident here")
     return parser
 
@@ -60,16 +66,20 @@ def _record(recording: Recording, out: Path, raw: Path | None) -> str:
             return "refused"
         try:
             files = rendered(recording, run, Path(work))
-            incident = describe(recording, files)
+            dumps = rendered_dumps(run, Path(work))
+            incident = describe(recording, files, dumps)
         except (NoIncidentError, ValueError) as error:
             if raw is not None:
                 _keep(run.files, raw / recording.name)
             print(f"failed   {recording.id} {recording.name}: {error} ({run.seconds:.0f} s)", flush=True)
             return "failed"
     folder.parent.mkdir(parents=True, exist_ok=True)
-    write(recording, incident, files, folder)
+    write(recording, incident, {**files, **dumps}, folder)
     waiting = incident.get("waiting_ranks", [])
-    print(f"made     {recording.id} {recording.name}: waiting {waiting} ({run.seconds:.0f} s)", flush=True)
+    print(
+        f"made     {recording.id} {recording.name}: waiting {waiting}, {len(dumps)} dumps ({run.seconds:.0f} s)",
+        flush=True,
+    )
     return "made"
 
 
@@ -78,11 +88,7 @@ def _describe_again(recordings: Sequence[Recording], out: Path) -> int:
     for recording in recordings:
         folder = out / recording.fault.split / recording.id
         if folder.exists():
-            logs = {
-                p.relative_to(folder / "logs").as_posix(): p.read_bytes().decode()
-                for p in sorted((folder / "logs").rglob("*.log"))
-            }
-            write_manifest(folder, describe(recording, logs))
+            write_manifest(folder, describe(recording, stored(folder, "*.log"), stored(folder, "*.json")))
     return 0
 
 

@@ -15,8 +15,10 @@ WRAPPERS = ("fsdp2", "fsdp1", "ddp")
 SCRIPTS: Mapping[str, tuple[str, ...]] = {
     "lab_train": ("pretrain", "finetune"),
     "lab_val": ("trainer",),
-    "lab_test": ("titan",),
+    "lab_test": ("titan", "recipe"),
 }
+#: The scripts of a fault that names none.
+USUAL_SCRIPTS: Mapping[str, tuple[str, ...]] = {**SCRIPTS, "lab_test": ("titan",)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,13 +23,18 @@ TIMEOUT_S = 8
 PORT = 29600
 _APP = Path(__file__).with_name("app")
 _POLL_S = 0.1
+#: Collectives that a rank's flight recorder keeps: most of a step, in a dump of 7 kB.
+_REMEMBERED = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """What a run left: log files by path (raw bytes), counters by rank, the launchers' exit codes, seconds."""
+    """What a run left: log files by path (raw bytes), flight-recorder dumps by path, counters by rank,
+    the launchers' exit codes, seconds.
+    """
 
     files: Mapping[str, bytes]
+    dumps: Mapping[str, bytes]
     facts: Mapping[int, Mapping[str, Any]]
     codes: tuple[int, ...]
     seconds: float
@@ -45,6 +50,7 @@ def launch(recording: Recording, work: Path) -> Run:
         codes = _await(recording, work, nodes)
     return Run(
         files=_collect(recording, work),
+        dumps={f"traces/{p.name}": p.read_bytes() for p in sorted((work / "traces").glob("*.json"))},
         facts=_facts(work / "facts"),
         codes=codes,
         seconds=time.monotonic() - begin,
@@ -52,14 +58,14 @@ def launch(recording: Recording, work: Path) -> Run:
 
 
 def _prepare(work: Path) -> None:
-    for name in ("scratch", "facts", "logs"):
+    for name in ("scratch", "facts", "logs", "traces"):
         (work / name).mkdir(parents=True, exist_ok=True)
     shutil.copytree(_APP, work / "app", ignore=shutil.ignore_patterns("__pycache__"), dirs_exist_ok=True)
 
 
 def _environment(recording: Recording, work: Path) -> dict[str, str]:
     fault = recording.fault
-    profile = {**fault.profile, "ranks": list(fault.ranks)}
+    profile = {**fault.profile, "ranks": list(recording.ranks)}
     return {
         **os.environ,
         "OMP_NUM_THREADS": "1",
@@ -70,7 +76,8 @@ def _environment(recording: Recording, work: Path) -> dict[str, str]:
         "RUN_TIMEOUT": str(TIMEOUT_S),
         "RUN_SCRATCH": str(work / "scratch"),
         "RUN_FACTS": str(work / "facts"),
-        "TORCH_FR_BUFFER_SIZE": "64",
+        **({} if recording.transcribed else {"RUN_TRACES": str(work / "traces")}),
+        "TORCH_FR_BUFFER_SIZE": str(_REMEMBERED),
         **fault.env,
     }
 
@@ -87,6 +94,8 @@ def _surroundings(recording: Recording, work: Path, stack: ExitStack) -> dict[st
         return {"RUN_CGROUP": str(stack.enter_context(limits.cpu_group(0.002)))}
     if outside == "memory":
         return {"RUN_CGROUP": str(stack.enter_context(limits.memory_group(512 << 20)))}
+    if outside == "storage":
+        return {"RUN_CGROUP": str(stack.enter_context(limits.storage_group(work, 1 << 20)))}
     if outside == "disk":
         return {"RUN_SMALL": str(stack.enter_context(limits.small_disk(work / "scratch" / "checkpoints", "4m")))}
     return {}
@@ -101,7 +110,7 @@ def _start(recording: Recording, work: Path, env: Mapping[str, str]) -> list[sub
         options = ["--nnodes", "2", "--nproc-per-node", "2", "--rdzv-backend", "c10d"]
         options += ["--rdzv-endpoint", f"127.0.0.1:{PORT}", "--rdzv-conf", "join_timeout=12,timeout=12"]
     else:
-        options = ["--nproc-per-node", str(recording.fault.world), "--master-port", str(PORT)]
+        options = ["--nproc-per-node", str(recording.world), "--master-port", str(PORT)]
     return [_spawn([*command, *options, _script(recording, work)], work / "logs" / "console.log", env)]
 
 

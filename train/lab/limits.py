@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +22,16 @@ def cpu_group(share: float) -> Iterator[Path]:
 def memory_group(size: int) -> Iterator[Path]:
     """A group that may hold `size` bytes; the kernel ends what takes more."""
     with _group("memory", {"memory.limit_in_bytes": str(size)}) as path:
+        yield path
+
+
+@contextmanager
+def storage_group(folder: Path, speed: int) -> Iterator[Path]:
+    """A group that reads and writes `speed` bytes a second at most on the device that holds `folder`."""
+    device = folder.stat().st_dev
+    limit = f"{os.major(device)}:{os.minor(device)} {speed}"
+    names = ("blkio.throttle.read_bps_device", "blkio.throttle.write_bps_device")
+    with _group("blkio", dict.fromkeys(names, limit)) as path:
         yield path
 
 

@@ -13,6 +13,7 @@ LINK = "eth0"
 STRAY = "eth1"
 
 _NFT = "add table inet lab; add chain inet lab in {{ type filter hook input priority 0; }}; add rule inet lab in {rule}"
+_OUT = _NFT.replace("hook input", "hook output").replace(" in ", " out ")
 #: Name -> commands of the second node (a tuple of argument lists).
 TROUBLES: Mapping[str, Sequence[Sequence[str]]] = {
     "rate": (("tc", "qdisc", "add", "dev", LINK, "root", "tbf", "rate", "6kbit", "burst", "2kb", "latency", "60s"),),
@@ -20,6 +21,27 @@ TROUBLES: Mapping[str, Sequence[Sequence[str]]] = {
     "reset": (("ss", "-K", "dst", ADDRESSES[0], "and", "dport", "!=", "29600", "and", "sport", "!=", "29600"),),
     "down": (("ip", "link", "set", LINK, "down"),),
     "loss": (("nft", _NFT.format(rule=f'iifname "{LINK}" meta l4proto tcp numgen random mod 100 < 97 drop')),),
+    "one_way": (("nft", _OUT.format(rule=f'oifname "{LINK}" tcp dport != 29600 tcp sport != 29600 drop')),),
+    "neighbour": (
+        ("ip", "neigh", "replace", ADDRESSES[0], "lladdr", "02:00:00:00:00:99", "dev", LINK, "nud", "permanent"),
+    ),
+    "unroute": (("ip", "route", "add", "blackhole", ADDRESSES[0]),),
+    "police": (("nft", _NFT.format(rule=f'iifname "{LINK}" limit rate over 2 kbytes/second burst 2 kbytes drop')),),
+    "slow": (("tc", "qdisc", "add", "dev", LINK, "root", "tbf", "rate", "900kbit", "burst", "4kb", "latency", "60s"),),
+    "narrowing": (
+        ("tc", "qdisc", "add", "dev", LINK, "root", "tbf", "rate", "900kbit", "burst", "4kb", "latency", "60s"),
+        ("sleep", "6"),
+        ("tc", "qdisc", "change", "dev", LINK, "root", "tbf", "rate", "300kbit", "burst", "4kb", "latency", "60s"),
+        ("sleep", "8"),
+        ("tc", "qdisc", "change", "dev", LINK, "root", "tbf", "rate", "6kbit", "burst", "2kb", "latency", "60s"),
+    ),
+    "flapping": (
+        ("ip", "link", "set", LINK, "down"),
+        ("sleep", "2"),
+        ("ip", "link", "set", LINK, "up"),
+        ("sleep", "3"),
+        ("ip", "link", "set", LINK, "down"),
+    ),
     "mtu": (("nft", _NFT.format(rule=f'iifname "{LINK}" meta length > 1000 drop')),),
 }
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from train.lab.faults import SCRIPTS, Fault
+from train.lab.faults import USUAL_SCRIPTS, Fault
 
 #: How the logs of a run reach the disk: torchrun's folder of streams, its prefixed console, its bare console,
 #: its prefixed console of the first local rank alone.
 LAYOUTS = ("tree", "tee", "console", "filtered")
 _USUAL = ("tee", "tree", "console")
+#: World sizes of the second seeds, in turn; a fault takes the first from its place on that holds its ranks.
+_WORLDS = (2, 3, 6, 2, 5, 3, 8, 2)
+_SECOND_SEED = 11
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,24 +27,31 @@ class Recording:
     script: str
     layout: str
     seed: int
+    world: int
     transcribed: bool = False
+
+    @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks that the fault acts on in this run: all, where it acts on all of the usual world."""
+        return tuple(range(self.world)) if len(self.fault.ranks) == self.fault.world else self.fault.ranks
 
     @property
     def name(self) -> str:
         """The plain name, for the operator's eyes and `--only`."""
         voice = ".nccl" if self.transcribed else ""
-        return f"{self.fault.name}.{self.wrapper}.{self.script}.{self.layout}.{self.seed}{voice}"
+        size = f".w{self.world}" if self.world != self.fault.world else ""
+        return f"{self.fault.name}.{self.wrapper}.{self.script}.{self.layout}.{self.seed}{size}{voice}"
 
 
 def plan(faults: Iterable[Fault]) -> list[Recording]:
-    """All recordings: first one of each fault, then its second wrapper, and so on."""
+    """All recordings: first one of each fault, then its second wrapper, and so on; last the second seeds."""
     rows = [_recordings(fault, offset) for offset, fault in enumerate(faults)]
     longest = max((len(r) for r in rows), default=0)
     return [row[i] for i in range(longest) for row in rows if i < len(row)]
 
 
 def _recordings(fault: Fault, offset: int) -> list[Recording]:
-    scripts = fault.scripts or SCRIPTS[fault.split]
+    scripts = fault.scripts or USUAL_SCRIPTS[fault.split]
     layouts = fault.layouts or _USUAL
     found = []
     for i in range(len(fault.wrappers)):
@@ -57,13 +67,43 @@ def _recordings(fault: Fault, offset: int) -> list[Recording]:
     if fault.transcribe:
         wrapper = fault.wrappers[offset % len(fault.wrappers)]
         found.insert(1, _recording(fault, wrapper=wrapper, script=scripts[0], layout="tree", seed=7, transcribed=True))
-    return found
+    return [*found, _second_seed(fault, offset, scripts, layouts)]
+
+
+def _second_seed(fault: Fault, offset: int, scripts: Sequence[str], layouts: Sequence[str]) -> Recording:
+    """The wrapper of a fault's first recording again, with another seed, script, layout and world size."""
+    return _recording(
+        fault,
+        wrapper=fault.wrappers[offset % len(fault.wrappers)],
+        script=scripts[(offset + 1) % len(scripts)],
+        layout=layouts[(1 + offset // 2) % len(layouts)],
+        seed=_SECOND_SEED,
+        world=_world(fault, offset),
+    )
+
+
+def _world(fault: Fault, offset: int) -> int:
+    """Two nodes of two and a fault of a whole node keep their size."""
+    if (fault.outside or "").startswith(("net:", "node:", "rendezvous")):
+        return fault.world
+    least = 2 if len(fault.ranks) == fault.world else max(fault.ranks, default=0) + 1
+    turn = _WORLDS[offset % len(_WORLDS) :] + _WORLDS
+    return next(size for size in turn if size >= max(least, 2))
 
 
 def _recording(
-    fault: Fault, *, wrapper: str, script: str, layout: str, seed: int, transcribed: bool = False
+    fault: Fault,
+    *,
+    wrapper: str,
+    script: str,
+    layout: str,
+    seed: int,
+    world: int | None = None,
+    transcribed: bool = False,
 ) -> Recording:
+    size = world or fault.world
     key = f"{fault.name}/{wrapper}/{script}/{layout}/{seed}/{transcribed}"
+    key += f"/{size}" if size != fault.world else ""
     return Recording(
         id=f"lab-{hashlib.sha256(key.encode()).hexdigest()[:8]}",
         fault=fault,
@@ -71,5 +111,6 @@ def _recording(
         script=script,
         layout=layout,
         seed=seed,
+        world=size,
         transcribed=transcribed,
     )

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from train.lab.dumps import apart
 from train.lab.launch import Run
 from train.lab.plan import Recording
 from train.lab.scrub import Scrubber
@@ -17,6 +18,7 @@ from train.lab.witness import Shown, attest, decisive_lines
 
 #: Larger than any recording should be; a runaway writer would fill the data folder.
 _LARGEST = 400_000
+_LATE = ("straggler", "offload_latency", "uneven_sharding")
 _FRAMEWORKS = {"fsdp2": "FSDP2", "fsdp1": "FSDP1", "ddp": "DDP"}
 
 
@@ -25,7 +27,13 @@ class NoIncidentError(Exception):
 
 
 def rendered(recording: Recording, run: Run, work: Path) -> dict[str, str]:
-    """The log files of `run` as they will be stored. NoIncidentError where a name of this machine is left."""
+    """The log files of `run` as they will be stored.
+
+    NoIncidentError where a name of this machine is left, or the run ended otherwise than its fault lets it end.
+    """
+    ended_well = not any(run.codes)
+    if ended_well != (recording.fault.label == "no_timeout" and recording.fault.profile.get("do") != "check"):
+        raise NoIncidentError(f"the launchers ended with {run.codes}")
     files = {}
     for name, content in run.files.items():
         node = "gpu-node1" if name.startswith("node1") else "gpu-node0"
@@ -38,8 +46,16 @@ def rendered(recording: Recording, run: Run, work: Path) -> dict[str, str]:
     return files
 
 
-def describe(recording: Recording, files: Mapping[str, str]) -> dict[str, Any]:
-    """The content of `incident.json`. NoIncidentError where the log contradicts the label."""
+def rendered_dumps(run: Run, work: Path) -> dict[str, str]:
+    """The dumps of `run` as they will be stored. NoIncidentError where a name of this machine is left."""
+    dumps = {name: Scrubber(work).clean(content.decode()) for name, content in run.dumps.items()}
+    if leaks := sorted({leak for text in dumps.values() for leak in Scrubber(work).leaks(text)}):
+        raise NoIncidentError(f"a dump still holds {leaks}")
+    return dumps
+
+
+def describe(recording: Recording, files: Mapping[str, str], dumps: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """The content of `incident.json`. NoIncidentError where the log contradicts the label or the dumps the ranks."""
     seen = attest(files)
     fault = recording.fault
     label = fault.label
@@ -47,6 +63,7 @@ def describe(recording: Recording, files: Mapping[str, str]) -> dict[str, Any]:
         if label != "rank_failure":
             raise NoIncidentError("an incident in a healthy run" if seen.incident else "no incident in the log")
         label = "no_timeout"  # a crash in which nobody is shown waiting
+    _refuse_spoilt(recording, dumps or {})
     found: dict[str, Any] = {
         "schema_version": 1,
         "id": recording.id,
@@ -54,7 +71,7 @@ def describe(recording: Recording, files: Mapping[str, str]) -> dict[str, Any]:
         "cause_id": fault.cause_id if label == fault.label else None,
         "cause": fault.cause,
         "basis": "injected",
-        "initiating_ranks": [] if label == "no_timeout" else list(_initiating(recording, seen)),
+        "initiating_ranks": [] if label == "no_timeout" else list(_initiating(recording, seen, dumps or {})),
         "waiting_ranks": list(seen.waiting),
         "world_size": _world(recording, files),
         "nodes": 2 if (fault.outside or "").startswith(("net:", "node:")) else 1,
@@ -84,17 +101,35 @@ def write(recording: Recording, incident: Mapping[str, Any], files: Mapping[str,
     fresh.rename(folder)
 
 
+def stored(folder: Path, pattern: str) -> dict[str, str]:
+    """The files of a recording below `logs/` whose name fits `pattern`: path -> text."""
+    found = sorted((folder / "logs").rglob(pattern))
+    return {p.relative_to(folder / "logs").as_posix(): p.read_bytes().decode() for p in found}
+
+
 def write_manifest(folder: Path, incident: Mapping[str, Any]) -> None:
     """Write `incident.json` alone."""
     (folder / "incident.json").write_text(json.dumps(incident, indent=1, ensure_ascii=False) + "\n")
 
 
-def _initiating(recording: Recording, seen: Shown) -> tuple[int, ...]:
-    """The injected ranks as far as the log shows or implies them: named, or the only ones that are silent."""
+def _refuse_spoilt(recording: Recording, dumps: Mapping[str, str]) -> None:
+    """NoIncidentError where the dumps show another rank late: the load of the machine made this wait, not the fault.
+
+    Only for causes that make a rank late: after a mismatch a rank may end before it can write its dump.
+    """
+    late = apart(dumps, recording.world)
+    if recording.fault.label in _LATE and late and late != recording.ranks:
+        raise NoIncidentError(f"the dumps show rank {late[0]} late instead of {recording.ranks}")
+
+
+def _initiating(recording: Recording, seen: Shown, dumps: Mapping[str, str]) -> tuple[int, ...]:
+    """The injected ranks as far as logs and dumps show or imply them: named, or alone in silence or in their place."""
     wanted = recording.fault.initiating
+    if wanted and apart(dumps, recording.world) == wanted:
+        return wanted
     if not wanted or (recording.layout == "filtered" and wanted != (0,)):
         return ()
-    world = recording.fault.world
+    world = recording.world
     silent = tuple(r for r in range(world) if r not in seen.raised and r not in seen.waiting)
     if wanted in (silent, seen.reducer) or recording.fault.label == "rank_failure":
         return wanted
@@ -116,8 +151,14 @@ def _sure(recording: Recording, label: str, seen: Shown) -> str:
 
 def _world(recording: Recording, files: Mapping[str, str]) -> int | None:
     text = "\n".join(files.values())
-    size = recording.fault.world
-    shown = (f"world size {size}", f" of {size}\n", f"Num processes = {size}", f"['dp_shard'], [{size}]")
+    size = recording.world
+    shown = (
+        f"world size {size}",
+        f"world_size {size}\n",
+        f" of {size}\n",
+        f"Num processes = {size}",
+        f"['dp_shard'], [{size}]",
+    )
     return size if any(s in text for s in shown) else None
 
 

@@ -110,6 +110,20 @@ def _unconnected(files: Mapping[str, str]) -> set[int]:
     return found
 
 
+#: What stands in a traceback's last line, a launcher's report or an abort; weaker than a wait that is named.
+_ENDED = re.compile(r"exitcode *: -?\d+|\b[A-Za-z]+Error\b: |what\(\):|Fatal Python error|Signal \d+")
+
+
+def telling_line(files: Mapping[str, str]) -> str:
+    """The first line that names a wait, a lost peer or a mismatch, else the first that names an end; "" if none does.
+
+    The launcher's console comes before the streams of single ranks, as a reader opens them.
+    """
+    order = sorted(files, key=lambda name: ("/" in name, name))
+    lines = [line.strip() for name in order for line in files[name].split("\n")]
+    return next((line for p in (_INCIDENT, _ENDED) for line in lines if p.search(line)), "")
+
+
 def decisive_lines(files: Mapping[str, str], pattern: str, limit: int = 3) -> list[str]:
     """`file:line` of the last lines that match `pattern`; lines count by newline alone."""
     if not pattern:

@@ -10,6 +10,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from loads import LOADS
+
 Profile = Mapping[str, Any]
 _KINDS = {"ValueError": ValueError, "RuntimeError": RuntimeError, "KeyError": KeyError, "OSError": OSError}
 
@@ -127,4 +129,4 @@ _ALL = (
     *(wait, trickle, open_shard, collect, check, leave, end),
     *(stack_rows, cache_rows, starve, save_state, read_items, nothing),
 )
-ACTIONS: dict[str, Callable[[Profile], None]] = {action.__name__: action for action in _ALL}
+ACTIONS: dict[str, Callable[[Profile], None]] = {action.__name__: action for action in _ALL} | LOADS

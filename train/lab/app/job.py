@@ -12,8 +12,9 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 from hostio import Host
-from network import FEATURES, Tower, spread
+from network import FEATURES, Tower, spread, synchronise
 from torch import Tensor
+from traces import recorded, replace, watch
 
 ROWS = 24
 
@@ -32,6 +33,7 @@ class Job:
         torch.manual_seed(int(os.environ.get("RUN_SEED", "0")))
         dist.init_process_group("gloo", timeout=timedelta(seconds=limit))
         _watch(self.rank)
+        watch(self.rank, limit)
         self.host.at("start", self.host.first)
         self.model = spread(Tower(depth=int(os.environ.get("RUN_DEPTH", "3"))), self.how)
         self.optimizer = torch.optim.AdamW(self.model.parameters(), lr=1e-3)
@@ -56,6 +58,8 @@ class Job:
         self.host.at("compute", step)
         self._dense(batch)
         pictures = not self.host.is_now("skip", step)
+        if self.host.is_now("accumulate", step):
+            synchronise(self.model, step % 2 == 0)
         out: Tensor = self.model(batch, pictures)
         return out.square().mean()
 
@@ -82,6 +86,8 @@ class Job:
     def save(self, step: int) -> None:
         """Rank 0 writes its part; everybody goes on afterwards."""
         self.host.at("gather", step)
+        if self.host.is_now("meet", step):
+            dist.barrier()
         if self.rank == 0 or self.host.mine:
             self.host.at("save", step)
             torch.save({"step": step}, os.path.join(os.environ["RUN_SCRATCH"], f"step_{step}_{self.rank}.pt"))
@@ -121,12 +127,8 @@ def _watch(rank: int) -> None:
 
 
 def _write_facts(path: str) -> None:
-    from torch._C._distributed_c10d import _dump_fr_trace_json  # type: ignore[attr-defined]
-
     while True:
-        found = json.loads(_dump_fr_trace_json())
+        _, found = recorded()
         entries = found.get("entries", [])[-3:]
-        with open(path + ".new", "w") as out:
-            json.dump({"status": found.get("pg_status"), "entries": entries, "time": time.time()}, out)
-        os.replace(path + ".new", path)
+        replace(path, json.dumps({"status": found.get("pg_status"), "entries": entries, "time": time.time()}))
         time.sleep(0.4)

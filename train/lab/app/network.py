@@ -68,3 +68,11 @@ def _shard(model: Tower) -> nn.Module:
         fully_shard(block, mesh=mesh)
     fully_shard(model, mesh=mesh)
     return model
+
+
+def synchronise(model: nn.Module, wanted: bool) -> None:
+    """Let the next backward pass of this rank exchange gradients, or only add them up (FSDP2 and DDP)."""
+    if isinstance(model, nn.parallel.DistributedDataParallel):
+        model.require_backward_grad_sync = wanted
+    else:
+        model.set_requires_gradient_sync(wanted)  # type: ignore[operator]

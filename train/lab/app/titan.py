@@ -28,7 +28,8 @@ class Trainer:
         logger.info(f"Building 1-D device mesh with ['dp_shard'], [{os.environ['WORLD_SIZE']}]")
         self.job = Job(note=logger.info)
         logger.info(f"Applied {self.job.how.upper()} to the model")
-        logger.info("Trainer is initialized with local batch size 24, global batch size 96")
+        rows = 24 * self.job.world
+        logger.info(f"Trainer is initialized with local batch size 24, global batch size {rows}")
         self.begin = time.perf_counter()
 
     def train_step(self, step: int, batch: torch.Tensor) -> torch.Tensor:
