@@ -87,13 +87,14 @@ def diagnose(
         lambda v, f, g: model.head.run(v, f, g)[0], model.manifest.labels, label,
     )  # fmt: skip
     scores = model.causes.score(scored.vectors)
-    readable = _is_readable(label, scores, scored.features, incident, model)
+    least = _minimum_evidence(model.manifest, mode)
+    reading = _reading(label, scores, scored.features, incident, model)
     verdict = decide(
         scored.probabilities,
         model.manifest.thresholds[mode],
-        evidence=support if readable else 0.0,
+        evidence=_shown(support, reading, least, model.manifest),
         unlike=False,
-        minimum_evidence=_minimum_evidence(model.manifest, mode),
+        minimum_evidence=least,
     )
     rows = _speaking_rows(label, weighed, scored.features, incident)
     cause = best_cause(label, rows, scores, model.catalogue)
@@ -139,20 +140,29 @@ _TELLING = frozenset(
 )  # fmt: skip
 
 
-def _is_readable(label: str, scores: NDArray[np.float32], features: Features, incident: Incident, model: Model) -> bool:
-    """Whether a printed fact, or a line that reads like some cause of `label`, stands behind it.
+def _reading(label: str, scores: NDArray[np.float32], features: Features, incident: Incident, model: Model) -> float:
+    """How much the line that reads most like a cause of `label` does so, in [0, 1]; 1 where a printed fact stands
+    behind it.
 
     The line classifier knows who prints what and when, and can be led by that; the cause graph reads wording
     alone. A label that only the first of them sees rests on the shape of the log.
     """
-    if any(g.name in _TELLING for g in grounds(incident)):
-        return True
     members = model.catalogue.of_label(label)
-    if not members:
-        return True
-    least = model.manifest.out_of_scope.get("minimum_reading", 0.0)
+    if not members or any(g.name in _TELLING for g in grounds(incident)):
+        return 1.0
     rows = [i for i, row in enumerate(features.window) if not row.is_detection]
-    return any(float(scores[i][members].sum()) >= least for i in rows)
+    return max((float(scores[i][members].sum()) for i in rows), default=0.0)
+
+
+#: A line that reads like a cause of the label this clearly is evidence, also where the structure alone says as much.
+_READS_CLEARLY = 0.3
+
+
+def _shown(support: float, reading: float, least: float, manifest: Manifest) -> float:
+    """How far the log shows the label: nothing where no line reads like it, enough where one does so clearly."""
+    if reading < manifest.out_of_scope.get("minimum_reading", 0.0):
+        return 0.0
+    return max(support, least) if _READS_CLEARLY <= reading < 1.0 else support
 
 
 def _speaking_rows(

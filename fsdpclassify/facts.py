@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 
-from fsdpclassify.numbers import longest_duration, outlier
+from fsdpclassify.numbers import list_spread, longest_duration, outlier
 from fsdpclassify.records import Incident
 from fsdpclassify.window import When, WindowLine
 
@@ -20,7 +20,7 @@ LINE_FACTS = (
     "before", "during", "after", "recency", "no_clock", "nearness", "last_of_rank",
     "rank_waiting", "rank_not_waiting", "rank_failed_or_missing", "rank_unknown", "unprefixed",
     "printed_by_share", "single_rank", "repeats", "duration_share", "has_duration", "duration_near_limit",
-    "outlier", "is_detection", "is_frame", "is_system", "bar_open", "bar_done", "length",
+    "outlier", "is_detection", "is_frame", "is_system", "bar_open", "bar_done", "length", "list_spread",
 )  # fmt: skip
 
 
@@ -53,6 +53,7 @@ def line_facts(row: WindowLine, incident: Incident, ranks_seen: int) -> list[flo
         float(bar is not None and int(bar[1]) < 100),
         float(bar is not None and int(bar[1]) >= 100),
         min(len(row.text) / 400.0, 1.0),
+        list_spread(row.line.body),
     ]
 
 

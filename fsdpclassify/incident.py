@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
+from fsdpclassify.absent_node import absent_node
 from fsdpclassify.bearing import bearing
 from fsdpclassify.clocks import clock_offsets, corrected
 from fsdpclassify.ledger import build_ledger, world_size
@@ -27,7 +28,7 @@ from fsdpclassify.records import (
     InputKind,
     Line,
 )
-from fsdpclassify.roles import failed_ranks, is_clocked, missing_ranks, waiting_ranks
+from fsdpclassify.roles import failed_ranks, is_clocked, missing_ranks, recorded_stops, waiting_ranks
 from fsdpclassify.speakers import speakers
 
 _LAST = 1 << 59
@@ -54,7 +55,7 @@ def find_incidents(
     if not detections and hung:
         detections = _stated_hang(lines, kinds)
     episodes = _episodes(detections, events, order)
-    found = [_assemble(e, lines, dated, offsets) for e in episodes]
+    found = [_assemble(e, lines, dated, offsets, kinds) for e in episodes]
     return [_bounded(x, i, episodes) for i, x in enumerate(found)]
 
 
@@ -288,7 +289,13 @@ def _nearest(event: Event, groups: Sequence[Sequence[Event]], order: _Order) -> 
     return apart.index(min(apart))
 
 
-def _assemble(episode: Episode, lines: Sequence[Line], dated: bool, offsets: Mapping[str, float]) -> Incident:
+def _assemble(
+    episode: Episode,
+    lines: Sequence[Line],
+    dated: bool,
+    offsets: Mapping[str, float],
+    kinds: Sequence[InputKind | None],
+) -> Incident:
     detection = _leading(episode.detections)
     onset = _onset(episode.detections)
     world = world_size(episode.events)
@@ -298,6 +305,9 @@ def _assemble(episode: Episode, lines: Sequence[Line], dated: bool, offsets: Map
     speaking = speakers(lines)
     # A rank that failed explains the wait; silence of others then says nothing.
     missing = missing_ranks(episode.events, waiting, world, () if failed else speaking)
+    if not failed and not recorded_stops(episode.events)[0]:
+        node = absent_node(lines, episode.events, waiting, world, kinds)
+        missing = node if set(missing) <= set(node) else missing
     return Incident(
         detection=detection,
         events=episode.events,

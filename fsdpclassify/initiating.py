@@ -17,9 +17,11 @@ from fsdpclassify.window import When, WindowLine
 #: Groups of ranks that one launcher signals are whole nodes of this many ranks at least.
 _NODE = 2
 _LOOP_END_SIZE = 16
+_IN_LOOP_SIZE = 4096
 #: Clocks of hosts agree so far; a host that was slow so long before the wait may have been the reason for it.
 _READY_S, _SLOW_S = 5.0, 900.0
 #: Frames and code lines are indented; the last line of a traceback names an exception.
+_BAR = re.compile(r"\d{1,3}%\|")
 _TRACEBACK = re.compile(r"Traceback \(most|\s{2,}\S|(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)\b")
 
 
@@ -48,7 +50,8 @@ def shown_absent(incident: Incident) -> tuple[int, ...]:
     if any(e.kind in (EventKind.TRANSPORT, EventKind.MISMATCH) for e in incident.events):
         return ()
     absent = incident.failed or incident.missing
-    return absent if len(absent) == 1 or _is_recorded(incident) else ()
+    few = len(absent) == 1 or len(absent) <= len(incident.waiting)
+    return absent if few or _is_recorded(incident) else ()
 
 
 def initiating_nodes(label: str, incident: Incident) -> tuple[str, ...]:
@@ -110,6 +113,8 @@ def _is_recorded(incident: Incident) -> bool:
 def _speaker(incident: Incident, evidence: Sequence[WindowLine]) -> tuple[int, ...]:
     """The rank that printed the strongest evidence, if it is not itself waiting."""
     for row in evidence:
+        if row.system and (on_node := _on_node(row.line.node, incident)):
+            return on_node
         if row.system or row.is_detection or row.rank in incident.waiting or row.when is When.AFTER:
             continue
         if row.rank is not None:
@@ -119,9 +124,16 @@ def _speaker(incident: Incident, evidence: Sequence[WindowLine]) -> tuple[int, .
     return ()
 
 
+def _on_node(node: str | None, incident: Incident) -> tuple[int, ...]:
+    """The ranks of a node whose own log shows the reason, if none of them waits."""
+    ranks = {row.rank for row in incident.ledger if node is not None and row.node == node}
+    return () if ranks & set(incident.waiting) else tuple(sorted(ranks))
+
+
 def _main_process(row: WindowLine) -> bool:
     """Whether only a main process writes such a line: no rank in front, and not a part of somebody's traceback."""
-    return row.line.unprefixed and row.line.node is None and not _TRACEBACK.match(row.line.text)
+    text = row.line.text
+    return row.line.unprefixed and row.line.node is None and (bool(_BAR.search(text)) or not _TRACEBACK.match(text))
 
 
 def _signalled_node(incident: Incident) -> tuple[int, ...]:
@@ -139,6 +151,8 @@ def _signalled_node(incident: Incident) -> tuple[int, ...]:
     size = next(iter(closed.values()))
     blocks = {r // size for r in incident.waiting} if size >= _NODE else set()
     count = max(blocks, default=0) + 1 if incident.world_size is None else incident.world_size // size
+    if len(blocks) != count - 1:
+        return ()
     absent = set(range(count)) - blocks
     full = all(b * size + i in incident.waiting for b in blocks for i in range(size))
     if not full or len(absent) != 1:
@@ -186,12 +200,12 @@ def _fingerprint_side(event: Event) -> tuple[int, ...]:
 
 
 def _left_the_loop(first: dict[int, Event]) -> tuple[int, ...]:
-    """One side in a tiny all-reduce of another operation: it has left the loop that the other side is still in."""
-    ops = {e.op for e in first.values()}
-    if len(ops) != 2:
-        return ()
-    tiny = [r for r, e in first.items() if e.op == "ALLREDUCE" and 0 < (e.numel_in or 0) <= _LOOP_END_SIZE]
-    return tuple(sorted(tiny)) if tiny and len(tiny) < len(first) else ()
+    """One side in a tiny call of another operation: it has left the loop that the other side is still in."""
+    tiny = {r for r, e in first.items() if 0 < (e.numel_in or 0) <= _LOOP_END_SIZE}
+    large = {r for r, e in first.items() if (e.numel_in or 0) >= _IN_LOOP_SIZE}
+    ops = [{first[r].op for r in side} for side in (tiny, large)]
+    apart = tiny and large and len(tiny | large) == len(first) and not ops[0] & ops[1]
+    return tuple(sorted(tiny)) if apart else ()
 
 
 def _idle(incident: Incident) -> tuple[int, ...]:

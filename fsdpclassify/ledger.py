@@ -50,7 +50,8 @@ def _gathered(events: Sequence[Event]) -> Iterable[int]:
         else:
             continue
         group = e.group or groups.get((e.rank, e.seq)) or ""
-        if rest == 0 and (group.startswith("0") or "default" in group or ranks == set(range(size))):
+        every = len(ranks) == size and ranks == set(range(size))
+        if rest == 0 and (group.startswith("0") or "default" in group or every):
             yield size
 
 
@@ -76,6 +77,9 @@ def build_ledger(
                 ends[line.rank] = max(line.time, ends.get(line.rank, line.time))
             if line.node:
                 nodes.setdefault(line.rank, line.node)
+    for e in events:
+        if e.kind is EventKind.EXIT and e.name == "srun" and e.rank is not None and e.detail:
+            nodes.setdefault(e.rank, e.detail.split(":", 1)[0])  # srun: error: NODE: tasks 4-7: Killed
     spoke = {line.rank for line in lines if line.rank is not None}
     ranks = sorted({*by_rank, *spoke, *waiting, *failed, *missing})
     roles = _Roles(set(waiting), set(failed), set(missing))

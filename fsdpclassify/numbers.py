@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Iterable
+from itertools import pairwise
 
 _UNITS = {
     "ms": 0.001, "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0,
@@ -69,3 +71,31 @@ def _distance(value: float, column: Iterable[float]) -> float:
 
 def _numbers(text: str) -> list[float]:
     return [float(n) for n in _NUMBER.findall(_STAMP.sub(" ", text[:2000]))]
+
+
+_LIST = re.compile(r"[\[(]\s?(-?\d[\d.,eE+ -]{4,2000})[\])]")
+_ITEM = re.compile(r"-?\d{1,15}(?:\.\d{1,9})?(?:[eE][+-]?\d{1,3})?")
+_ITEMS = 4
+
+
+def printed_list(text: str) -> tuple[float, ...]:
+    """The longest bracketed list of at least four positive numbers in `text`, as one value for each rank or expert.
+
+    () without one. Numbers that only count on (`[0, 1, 2, 3]`) are the names of ranks, no loads.
+    """
+    lists = [tuple(float(n) for n in _ITEM.findall(m[1])) for m in _LIST.finditer(text[:4000])]
+    loads = [v for v in lists if len(v) >= _ITEMS and min(v) >= 0 and not _counts_on(v)]
+    return max(loads, key=len, default=())
+
+
+def _counts_on(values: tuple[float, ...]) -> bool:
+    return all(b > a for a, b in pairwise(values))
+
+
+def list_spread(text: str) -> float:
+    """How far the largest of a printed list lies above its median, in [0, 1]: 1 from 32 times on, 0 without a list."""
+    values = printed_list(text)
+    middle = statistics.median(values) if values else 0.0
+    if not values or max(values) <= 0:
+        return 0.0
+    return min(math.log2(max(values) / max(middle, max(values) / 32)) / 5.0, 1.0)

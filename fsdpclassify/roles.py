@@ -26,6 +26,8 @@ _WAITS = frozenset(
 _SLACK_S = 5.0
 _ABORT, _TERM = -6, -15
 _OFF_THE_BUS = 79
+#: Hosts have multiples of this many GPUs.
+_NODE = 4
 #: At most one in this many speaking ranks may be quiet for their silence to mean something.
 _FEW = 3
 
@@ -198,8 +200,22 @@ def missing_ranks(
     named -= set(waiting)
     if not named and world is not None and world >= 3 and len(waiting) == world - 1:
         named = set(range(world)) - set(waiting)
-    whole = set(speakers) == set(range(world if world is not None else len(speakers)))
+    named = named or _gap(set(waiting), world)
+    whole = world in (None, len(speakers)) and set(speakers) == set(range(len(speakers)))
     return tuple(sorted(named or (_quiet_speakers(events, set(waiting), set(speakers)) if whole else ())))
+
+
+def _gap(waiting: set[int], world: int | None) -> set[int]:
+    """The one rank that is absent from waiting ranks which else fill whole nodes of `_NODE` ranks from rank 0 on.
+
+    A report cut anywhere would have lost several. That the last rank exists at all is shown by the world's size, or
+    by seven others that make up all but it of the commonest host.
+    """
+    size = -(-(max(waiting, default=0) + 1) // _NODE) * _NODE
+    if len(waiting) != size - 1 or world not in (None, size):  # before anything as long as a hostile number is made
+        return set()
+    absent = set(range(size)) - waiting
+    return absent if world == size or size > _NODE or max(absent) < max(waiting) else set()
 
 
 def recorded_stops(events: Sequence[Event]) -> tuple[set[int], set[int]]:

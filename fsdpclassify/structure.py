@@ -34,8 +34,7 @@ def grounds(incident: Incident) -> list[Ground]:
         if events:
             columns = tuple(LEDGER_FACTS.index(f) for f in facts)
             found += _by_meaning(Ground(name=name, columns=columns, events=events, why=why))
-    # What else hosts say is told with its meaning; no column rests on it.
-    return found + _by_meaning(Ground(name="host", columns=(), events=_hosts(incident), why=""))[:_MOST]
+    return found + _by_meaning(Ground(name="host", columns=_HOST_COLUMNS, events=_hosts(incident), why=""))[:_MOST]
 
 
 def _by_meaning(ground: Ground) -> list[Ground]:
@@ -52,6 +51,7 @@ def _by_meaning(ground: Ground) -> list[Ground]:
 
 
 _MEMORY = ("idle", "gpu_empty")
+_HOST_COLUMNS = tuple(i for i, name in enumerate(LEDGER_FACTS) if name.startswith("host_"))
 
 
 def _hosts(x: Incident) -> tuple[Event, ...]:
@@ -80,6 +80,21 @@ def _shapes(x: Incident) -> list[Event]:
 def _behind(x: Incident) -> list[Event]:
     """Ranks that a log shows behind, and those for which the waiting ends by flight recorder."""
     return _recorded(RECORDED_STOPS)(x) + [e for e in x.events if e.kind is EventKind.NOTIFIED and e.rank in x.missing]
+
+
+_ABSENT = ("missing_any", "missing_one", "missing_zero", "missing_node")
+
+
+def _absent(x: Incident) -> list[Event]:
+    """The waits of the others, where it is their number that shows who is missing."""
+    if not x.missing or _behind(x) or any(e.kind is EventKind.BARRIER for e in x.events):
+        return []
+    return [e for e in x.events if e.kind in (EventKind.TIMEOUT, EventKind.GLOO) and e.rank in x.waiting]
+
+
+def _slower(x: Incident) -> list[Event]:
+    timed = [e for e in x.events if e.kind is EventKind.STEP and e.value and came_before(e, x.detection, None)]
+    return timed[-1:] if len(timed) > 2 and (timed[-1].value or 0.0) > 2 * min(e.value or 0.0 for e in timed) else []
 
 
 def _recorded(names: Collection[str]) -> Callable[[Incident], list[Event]]:
@@ -123,10 +138,12 @@ _GROUPS: tuple[tuple[str, tuple[str, ...], Select, str], ...] = (
     ),
     (
         "behind",
-        ("one_behind", "missing_any"),
+        ("one_behind", *_ABSENT),
         _behind,
         "this rank was only told of the timeout and is behind the others",
     ),
+    ("absent", _ABSENT, _absent, "it waits like all others but the missing ranks, which print no wait"),
+    ("pace", ("pace_growth", "step_trend"), _slower, "the last steps took ever longer"),
     (
         "recorded_wait",
         ("has_timeout", "queue_depth"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from fsdpclassify.records import RECORDED_WAITS, Event, EventKind, Incident, Role
@@ -22,8 +22,16 @@ _KINDS = (
 )  # fmt: skip
 #: Events that name the call a rank stood in.
 _WAITS = (EventKind.TIMEOUT, EventKind.GLOO, EventKind.PEER_CLOSED)
+#: What is wrong with a host that is alive: its column, and the names that parsing gives such events.
+_HOSTS: dict[str, tuple[str, ...]] = {
+    "slow": ("thermal", "lockup", "asleep"),
+    "storage": ("storage", "nvme", "hung_task"),
+    "memory": ("host_memory",),
+    "port": ("port", "counter"),
+}
 _CLOSE = 0.1
 _REACTION_S = 5.0
+_PACES = 3
 _GAP_SLACK_S, _GAP_SHARE = 15.0, 0.3
 
 
@@ -255,6 +263,16 @@ def _step_spread(x: Incident) -> float:
     return min(max(times) / statistics.median(times) - 1.0, 5.0) / 5.0
 
 
+def _pace_growth(x: Incident) -> float:
+    """By how many doublings, over 4, the last printed step time lies above the shortest, whoever prints it."""
+    paces: dict[int | None, list[float]] = defaultdict(list)
+    for e in x.events:
+        if e.kind is EventKind.STEP and e.value:
+            paces[e.rank].append(e.value)
+    growths = [v[-1] / min(v) for v in paces.values() if len(v) >= _PACES]
+    return min(math.log2(max(growths)) / 4.0, 1.0) if growths else 0.0
+
+
 def _behind_in_steps(x: Incident) -> float:
     steps = [r.last_step for r in x.ledger if r.last_step is not None]
     return float(len(steps) > 2 and max(steps) - min(steps) >= 1)
@@ -306,6 +324,10 @@ def _hardware(name: str) -> Callable[[Incident], float]:
     return lambda x: _has(x, EventKind.HARDWARE, name)
 
 
+def _named(kind: EventKind, names: Collection[str]) -> Callable[[Incident], float]:
+    return lambda x: float(any(e.kind is kind and e.name in names for e in x.events))
+
+
 def _is(op: str) -> Callable[[Incident], float]:
     return lambda x: float(_main_op(x) == op)
 
@@ -333,6 +355,9 @@ _FACTS: dict[str, Callable[[Incident], float]] = {
     "all_wait": _all_wait,
     "waiting_log": lambda x: min(math.log1p(len(x.waiting)) / 6.0, 1.0),
     "missing_any": lambda x: float(bool(x.missing)),
+    "missing_one": lambda x: float(len(x.missing) == 1),
+    "missing_zero": lambda x: float(x.missing == (0,)),
+    "missing_node": lambda x: float(len(x.missing) > 1),
     "failed_any": lambda x: float(bool(x.failed)),
     "world_known": lambda x: float(x.world_size is not None),
     "early_error": _early_of(EventKind.ERROR),
@@ -352,6 +377,7 @@ _FACTS: dict[str, Callable[[Incident], float]] = {
     "steps_seen": lambda x: float(bool(_steps(x))),
     "step_trend": _step_trend,
     "step_spread": _step_spread,
+    "pace_growth": _pace_growth,
     "behind_in_steps": _behind_in_steps,
     "ran_over": _ran_over,
     "timeout_log": _timeout_log,
@@ -363,6 +389,7 @@ _FACTS: dict[str, Callable[[Incident], float]] = {
     "hardware_iommu": _hardware("iommu"),
     "hardware_gpu": _hardware("gpu"),
     "hardware_link": _hardware("link"),
+    **{f"host_{name}": _named(EventKind.HARDWARE, names) for name, names in _HOSTS.items()},
     "gpu_empty": lambda x: _has(x, EventKind.MEMORY, "gpu_empty"),
     "init_stage": lambda x: float(
         _has(x, EventKind.STORE, "unique_id") or _first_collectives(x) or _never_completed(x)
@@ -372,7 +399,7 @@ _FACTS: dict[str, Callable[[Incident], float]] = {
 }
 LEDGER_FACTS: tuple[str, ...] = tuple(_FACTS)
 #: Nearly all events of a long log are steps, and only these facts look at them: the others need not go past them.
-_FROM_STEPS = frozenset({"bar_done", "bar_near_limit", "steps_seen"})
+_FROM_STEPS = frozenset({"bar_done", "bar_near_limit", "steps_seen", "pace_growth"})
 _STEPS = (EventKind.STEP, EventKind.PROGRESS)
 
 

@@ -108,6 +108,7 @@ def test_what_a_rank_prints_after_the_timeout_does_not_name_it() -> None:
     ("text", "expected"),
     [
         ("Saving checkpoint to /mnt/ckpt", (0,)),
+        ("      Class   Images:  54%|#####     | 2691/5000 [29:58<25:42,  1.50it/s]", (0,)),
         ("Traceback (most recent call last):", ()),
         ("    loss.backward()", ()),
         ("torch.OutOfMemoryError: CUDA out of memory.", ()),
@@ -165,6 +166,19 @@ def test_of_two_equal_sides_the_one_in_a_tiny_all_reduce_left_the_loop() -> None
         _timeout(2, "ALLREDUCE", 1), _timeout(3, "ALLREDUCE", 1), waiting=(0, 1, 2, 3),
     )  # fmt: skip
     assert initiating_ranks("desync", x, []) == (2, 3)
+
+
+def test_a_tiny_call_of_any_kind_is_that_of_a_rank_which_left_the_loop() -> None:
+    large = _timeout(0, "_ALLGATHER_BASE", 29_360_128)
+    assert initiating_ranks("desync", _incident(large, _timeout(1, "ALLGATHER", 2), waiting=(0, 1)), []) == (1,)
+    assert initiating_ranks("desync", _incident(large, _timeout(1, "_ALLGATHER_BASE", 2), waiting=(0, 1)), []) == ()
+
+
+def test_a_host_whose_own_log_shows_the_reason_stands_for_its_ranks() -> None:
+    ledger = tuple(LedgerRow(rank=r, node="n1" if r > 1 else "n0") for r in range(4))
+    row = replace(_spoken(system=True), line=_line(node="n1"))
+    assert initiating_ranks("straggler", _incident(waiting=(0, 1), ledger=ledger), [row]) == (2, 3)
+    assert initiating_ranks("straggler", _incident(waiting=(0, 1, 2), ledger=ledger), [row]) == ()
 
 
 def test_two_large_operations_do_not_show_who_left_the_loop() -> None:
@@ -249,7 +263,8 @@ def test_a_launcher_stopped_after_the_timeout_names_no_node() -> None:
 def test_without_a_verdict_the_only_absent_rank_is_still_named() -> None:
     assert shown_absent(_incident(_timeout(0), missing=(3,))) == (3,)
     assert shown_absent(_incident(_timeout(0), failed=(2,), missing=(3,))) == (2,)
-    assert shown_absent(_incident(_timeout(0), missing=(3, 4))) == ()
+    assert shown_absent(_incident(_timeout(0), missing=(3, 4), waiting=(0,))) == ()
+    assert shown_absent(_incident(_timeout(0), missing=(2, 3), waiting=(0, 1))) == (2, 3)
 
 
 @pytest.mark.parametrize("kind", [EventKind.TRANSPORT, EventKind.MISMATCH])

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsdpclassify.numbers import longest_duration, outlier
+from fsdpclassify.numbers import list_spread, longest_duration, outlier, printed_list
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,25 @@ def test_outlier_stays_in_range(bodies: dict[int | None, str], rank: int) -> Non
 @given(st.text(max_size=200))
 def test_a_duration_is_not_negative(text: str) -> None:
     assert (longest_duration(text) or 0.0) >= 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("tokens [4410, 5120, 3988, 262144] (sorted)", (4410, 5120, 3988, 262144)),
+        ("stage ms: (8.1, 35.4, 9.0, 8.8)", (8.1, 35.4, 9.0, 8.8)),
+        ("ranks [0, 1, 2, 3] joined", ()),
+        ("[1, 2, 1]", ()),
+        ("shape [2, -1, 3, 4]", ()),
+        ("[first, 2, 3, 4]", ()),
+        ("", ()),
+    ],
+)
+def test_a_printed_list_holds_one_load_for_each_rank(text: str, values: tuple[float, ...]) -> None:
+    assert printed_list(text) == values
+
+
+def test_the_spread_of_a_list_grows_with_its_largest_value() -> None:
+    even, heavy, extreme = (list_spread(f"[{n}, 100, 110, 95]") for n in (105, 800, 90_000))
+    assert 0.0 <= even < 0.1 < heavy < extreme == 1.0
+    assert list_spread("[0, 0, 0, 0]") == 0.0

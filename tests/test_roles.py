@@ -105,8 +105,24 @@ def test_missing_is_behind_on_the_same_group() -> None:
 def test_absence_alone_proves_nothing_but_for_the_last_rank_of_a_known_world() -> None:
     assert incident("world_size=4\n" + watchdog(0) + watchdog(1) + watchdog(3)).missing == (2,)
     assert incident("world_size=4\n" + watchdog(0) + watchdog(1)).missing == ()
-    assert incident(watchdog(0) + watchdog(1) + watchdog(3)).missing == ()
     assert incident("world_size=2\n" + watchdog(0)).missing == ()
+
+
+def test_a_hostile_rank_or_world_costs_no_memory() -> None:
+    assert incident(watchdog(999_999_999_999)).missing == ()
+    assert incident("world_size=99999999999\n" + watchdog(0) + watchdog(1)).missing == ()
+
+
+def test_one_gap_in_whole_nodes_of_waiting_ranks_is_the_missing_rank() -> None:
+    def missing(*ranks: int, head: str = "") -> tuple[int, ...]:
+        return incident(head + "".join(watchdog(rank) for rank in ranks)).missing
+
+    assert missing(0, 1, 3) == (2,)
+    assert missing(1, 2, 3, 4, 5, 6, 7) == (0,)
+    assert missing(0, 1, 2, 3, 4, 5, 6) == (7,)
+    assert missing(0, 1, 3, head="world_size=16\n") == ()
+    for cut in ((0, 1), (0, 3), (0, 1, 2), (1, 3, 5, 7), (8, 9, 10, 11), (0, 1, 2, 3, 5, 7)):
+        assert missing(*cut) == ()
 
 
 def test_a_rank_that_went_on_after_a_logged_error_survived_it() -> None:

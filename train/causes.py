@@ -20,7 +20,7 @@ from fsdpclassify.training.fit import NOTHING
 from fsdpclassify.training.pooling import Array
 from train.dataset import DATA
 from train.inventory import Inventory, load
-from train.simulate.lines import held_for
+from train.simulate.plan import split_lines
 from train.slots import render
 
 Encode = Callable[[list[str]], Array]
@@ -56,9 +56,7 @@ def catalogue_bytes(inventory: Inventory) -> bytes:
 def wording_texts(inventory: Inventory, split: str | None = None, seed: int = 0) -> tuple[list[str], list[str]]:
     """Templates of every family (or those that the simulator keeps for `split`) and the label each speaks for."""
     texts, labels = [], []
-    for family in inventory.families:
-        if split is not None and held_for(family.id) != split:
-            continue
+    for family in inventory.families if split is None else split_lines(inventory, split).families():
         rng = random.Random(f"{seed}:{family.id}")
         for text in family.texts:
             texts.append(template(render(text, rng, {})))

@@ -16,10 +16,13 @@ BUNDLE = ROOT / "models" / "default"
 SIMULATED = ("train", "val", "test_seen", "test_unseen_lines", "test_unseen_dialect", "test_unseen_cause")
 PUBLIC = "public"
 LAB = ("lab_train", "lab_val", "lab_test")
+#: Incidents that several authors composed from general knowledge of public reports; the author is the unit of folds.
+WRITTEN = "written"
 #: What features are made of; other modules of the package may change without making them stale.
 _FEATURE_CODE = (
-    "facts.py", "features.py", "incident.py", "ledger.py", "numbers.py", "reading.py", "records.py", "roles.py",
-    "templating.py", "vector.py", "window.py", "parsing", "sources", "training/examples.py",
+    "absent_node.py", "bearing.py", "clocks.py", "facts.py", "features.py", "incident.py", "ledger.py", "numbers.py",
+    "reading.py", "recorder", "records.py", "roles.py", "speakers.py", "templating.py", "vector.py", "window.py",
+    "parsing", "sources", "training/examples.py",
 )  # fmt: skip
 
 
@@ -27,6 +30,8 @@ def folder_of(split: str, corpus: Path = CORPUS) -> Path:
     """The folder of labelled incidents of a split."""
     if split == PUBLIC:
         return DATA / "incidents"
+    if split == WRITTEN:
+        return DATA / "written"
     return DATA / "lab" / split if split in LAB else corpus / split
 
 
@@ -40,8 +45,16 @@ def examples(split: str, corpus: Path = CORPUS) -> list[Example]:
     if not cache.is_file():
         save(cache, read_examples(folder))
     found = load(cache)
-    # Lab recordings share one source; what must not stand on both sides of a fold is a fault.
-    return [replace(e, repository=f"lab/{e.cause or e.label}") for e in found] if split in LAB else found
+    return [replace(e, repository=_unit(e, split)) for e in found]
+
+
+def _unit(example: Example, split: str) -> str:
+    """What must not stand on both sides of a fold: a repository; an author; of lab recordings, which share one
+    source, the fault.
+    """
+    if split == WRITTEN:
+        return f"{WRITTEN}/{example.id[0]}"
+    return f"lab/{example.cause or example.label}" if split in LAB else example.repository
 
 
 def _key(folder: Path) -> str:

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from fsdpclassify.encoder import ENCODER_FILE, MAX_TOKENS, TOKENIZER_FILE
 from fsdpclassify.templating import SLOTS, template
 from train.inventory import load
-from train.simulate.lines import held_for
+from train.simulate.plan import split_lines
 from train.slots import neutral
 
 OPSET = 17
@@ -91,7 +91,7 @@ class Teacher:
 
 def training_texts(data: Path) -> list[str]:
     """Return the templated lines of the inventory, without the families that are held out for tests."""
-    families = [family for family in load(data).families if held_for(family.id) == "train"]
+    families = split_lines(load(data), "train").families()
     lines = (line for f in families for line in (f.template, *f.variants, *f.follow))
     return sorted({template(neutral(line)) for line in lines} - {""})
 

@@ -30,13 +30,14 @@ from train.build import assemble
 from train.material import material
 from train.tables import tables
 
+_SPLITS = (dataset.PUBLIC, *dataset.SIMULATED, *dataset.LAB, dataset.WRITTEN)
 _REFERENCE = re.compile(r"inc-0(?:[0-3]\d|4[0-8])")
 
 
 def main(argv: list[str]) -> int:
     """Print the tables for a split."""
     parser = argparse.ArgumentParser(prog="python -m train evaluate", description=__doc__)
-    parser.add_argument("--split", default=dataset.PUBLIC, choices=(dataset.PUBLIC, *dataset.SIMULATED, *dataset.LAB))
+    parser.add_argument("--split", default=dataset.PUBLIC, choices=_SPLITS)
     parser.add_argument("--mode", default="balanced")
     parser.add_argument(
         "--subset",
@@ -55,6 +56,8 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     if options.split == dataset.PUBLIC:
         pairs, baselines = _public(options.mode, baselines=not options.no_baselines)
+    elif options.split == dataset.WRITTEN:
+        pairs, baselines = _written(options.mode), {}
     else:
         if options.only_baselines:
             incidents = load_all([dataset.folder_of(options.split, options.corpus)])
@@ -122,6 +125,20 @@ def _public(mode: str, *, baselines: bool) -> tuple[list[tuple[LabelledIncident,
             learned = [i.example for i in (*data.simulated, *rest)]
             _ask(predictions, learned, [everything[i.id] for i in held])
     return sorted(pairs, key=lambda p: p[0].id), predictions
+
+
+def _written(mode: str) -> list[tuple[LabelledIncident, Report]]:
+    """Composed incidents, each author's answered by a bundle that is fitted and calibrated without that author."""
+    incidents = load_all([dataset.folder_of(dataset.WRITTEN)])
+    pairs: list[tuple[LabelledIncident, Report]] = []
+    for author in sorted({i.id[0] for i in incidents}):
+        data = material(without=(f"{dataset.WRITTEN}/{author}",))
+        raw = recipe.out_of_fold(data).raw
+        trained = recipe.calibrated(data, recipe.fitted(data, data.real), raw, data.real)
+        with tempfile.TemporaryDirectory() as scratch:
+            bundle = assemble(data, trained, Path(scratch) / "fold", shipped=False)
+            pairs += _answers(Classifier.load(bundle), [i for i in incidents if i.id[0] == author], mode)
+    return pairs
 
 
 def _simulated(split: str, mode: str, corpus: Path) -> list[tuple[LabelledIncident, Report]]:

@@ -238,3 +238,12 @@ def uneven(name: str, base: object, rng: Random) -> str:
     """An integer around `base` (default 10 to 2000): `fewer` below it, `more` at least twice as large."""
     middle = base if isinstance(base, int) and base > 0 else rng.randint(10, 2000)
     return str(middle if name == "fewer" else int(middle * rng.uniform(2.0, 9.0)))
+
+
+def loads(name: str, count: int, rng: Random) -> str:
+    """`count` integers as a list prints them: about equal (`evens`), or with one that is many times the others."""
+    middle = 10 ** rng.uniform(1.5, 5.0)
+    values = [int(middle * rng.uniform(0.75, 1.3)) + 1 for _ in range(count)]
+    if name == "loads":
+        values[rng.randrange(count)] = int(middle * rng.uniform(3.0, 60.0))
+    return ", ".join(str(value) for value in values)

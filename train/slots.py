@@ -148,10 +148,21 @@ def _uneven(name: str) -> Draw:
     return fill
 
 
+def _loads(name: str) -> Draw:
+    """One number for each rank of the run (of 8 where it is not known), or for as many as the argument says."""
+
+    def fill(rng: Random, context: Context, argument: str | None) -> str:
+        world = context.get("world")
+        count = int(argument) if argument else int(world) if isinstance(world, int) and 4 <= world <= 64 else 8
+        return values.loads(name, count, rng)
+
+    return fill
+
+
 DRAWS: dict[str, Draw] = {
     **{name: _given(name, draw) for name, draw in values.PLAIN.items()},
     **{name: _stamp(name) for name in values.STAMPS},
     **{name: _duration(name) for name in values.DURATIONS},
-    "more": _uneven("more"), "fewer": _uneven("fewer"),
+    "more": _uneven("more"), "fewer": _uneven("fewer"), "loads": _loads("loads"), "evens": _loads("evens"),
     "int": _int, "float": _float, "choice": _choice,
 }  # fmt: skip

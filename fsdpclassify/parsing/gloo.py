@@ -82,7 +82,7 @@ RULES = (
         anchor=r"Gloo connectFullMesh failed|\.cc:\d+\] [Cc]onnect",
         pattern=re.compile(
             r"(?P<detail>Gloo connectFullMesh failed|gloo/\S+\.cc:\d+\] (?:Connect timeout|connect[^\n]{0,80}"
-            r"(?:Network is unreachable|No route to host|Connection timed out)))"
+            r"(?:Network is unreachable|No route to host|Connection timed out|Connection refused)))"
         ),
         build=simple(EventKind.TRANSPORT, name="gloo_connect"),
         detection=True,

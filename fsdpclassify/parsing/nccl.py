@@ -132,10 +132,18 @@ RULES = (
         name="nccl_warn_transport",
         anchor=r"NCCL WARN ",
         pattern=re.compile(
-            r"NCCL WARN (?:\([^)]*\) )?(?:NET/Socket : (?:socket progress error|peer )|NET/IB ?: [^\n]{0,80}failed"
+            r"NCCL WARN (?:\([^)]*\) )?(?:NET/Socket : (?:socket progress error|peer (?!\S+ message truncated))"
+            r"|NET/IB ?: [^\n]{0,80}failed"
             r"|Call to ibv_\w+ failed|Bootstrap : no socket interface|NET/Socket : no interface|Timeout waiting for)"
         ),
         build=_named,
+        detection=True,
+    ),
+    Rule(
+        name="nccl_truncated",
+        anchor=r"essage truncated : receiv",
+        pattern=re.compile(r"[Mm]essage truncated : receiv(?:ing|ed) \d+ bytes instead of \d+"),
+        build=lambda _, line: (event(EventKind.MISMATCH, line, name="nccl_size", detail="message truncated"),),
         detection=True,
     ),
     Rule(

@@ -69,10 +69,9 @@ _event = maker(Event)
 
 def _step(match: re.Match[str], line: Line) -> Iterable[Event]:
     spent = _time_in(line.body)
-    value = None
+    value = _pace(line.body)
     if spent is not None:
-        number = float(spent["ms"]) / 1000 if spent["ms"] else _number(spent["sec"]) * (0.001 if spent["unit"] else 1.0)
-        value = number
+        value = float(spent["ms"]) / 1000 if spent["ms"] else _number(spent["sec"]) * (0.001 if spent["unit"] else 1.0)
     total = match["total"]
     # Made directly, since there are more steps than events of all other kinds together.
     yield _event(
@@ -95,6 +94,16 @@ def _time_in(body: str) -> re.Match[str] | None:
     while at >= 0 and not _TIMED.match(body, at):
         at = lower.find("tim", at + 1)
     return None if at < 0 else _TIME.search(body, max(0, at - _TIME_LEAD))
+
+
+#: `2.31 s/step`, `109 ms/it`: the slash is looked for first.
+_PACE = re.compile(r"(?P<number>\d{1,9}(?:\.\d{1,9})?) ?(?P<unit>ms|s|sec|secs)/(?:step|iter|it|batch)\b")
+
+
+def _pace(body: str) -> float | None:
+    """Seconds a step that are printed as a rate; None without one."""
+    match = _PACE.search(body) if "/step" in body or "/it" in body or "/batch" in body else None
+    return None if match is None else float(match["number"]) * (0.001 if match["unit"] == "ms" else 1.0)
 
 
 def _number(text: str) -> float:

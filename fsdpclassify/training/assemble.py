@@ -21,7 +21,7 @@ from fsdpclassify.vector import LEDGER_FACTS
 #: A label that all printed lines together raise by less than this rests on its prior and on silence.
 MINIMUM_EVIDENCE = 0.02
 #: Below this share of a line's cause scores the line does not read like any cause of a label.
-MINIMUM_READING = 0.2
+MINIMUM_READING = 0.15
 _LIBRARIES = ("numpy", "scikit-learn", "skl2onnx", "onnx", "onnxruntime", "tokenizers")
 
 

@@ -15,7 +15,7 @@ TARGETS: Mapping[str, float] = {"balanced": 0.87, "high-precision": 0.95}
 _FLOORS: Mapping[str, float] = {"best-guess": 0.0, "balanced": 0.40, "high-precision": 0.60}
 _CEILING = 0.98
 #: How far a label's threshold may lie from the one of all labels together.
-_SPREAD = 0.1
+_SPREAD = 0.05
 #: With fewer confident predictions than this a precision means nothing: what lies below is known to fail, or the
 #: floor of the mode holds.
 _LEAST = 8

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from fsdpclassify.decision import UNDETERMINED
 from fsdpclassify.facts import LINE_FACTS
 from fsdpclassify.training.examples import Example
 from fsdpclassify.training.pooling import Array, pool
@@ -68,6 +69,11 @@ class FittedHead:
         """Calibrated `[len(items), labels]`."""
         raw = _aligned(self.incident, np.stack([self.pooled(i) for i in items]), self.labels)
         return tempered(raw, self.temperature)
+
+    def unseen(self, lines: FittedLines, items: Sequence[Encoded]) -> NDArray[np.float64]:
+        """`[len(items), labels]`, uncalibrated, each line judged by a model that never saw its wording."""
+        rows = np.stack([pool(lines.unseen(i), i.facts, i.ledger) for i in items])
+        return _aligned(self.incident, rows, self.labels)
 
 
 def tempered(probabilities: NDArray[np.float64], temperature: float) -> NDArray[np.float64]:
@@ -137,15 +143,20 @@ def fit_incidents(
 ) -> FittedHead:
     """Fit the incident level on pooled line evidence and ledgers; `weights` say how much each incident counts.
 
-    Incidents labelled `undetermined` teach that without evidence every label keeps its prior: they enter
-    once for each label, weighted by the prior of the others.
+    Incidents labelled `undetermined`, and those whose log does not show their label, teach that without
+    evidence every label keeps its prior: they enter once for each label, weighted by the prior of the others.
     """
     usable = [(i, w) for i, w in zip(items, weights, strict=True) if i.example.found]
     pooled = np.stack([pool(lines.unseen(i), i.facts, i.ledger) for i, _ in usable])
-    x, y, w = _with_prior(pooled, [i.example.label for i, _ in usable], [w for _, w in usable], lines.labels)
+    x, y, w = _with_prior(pooled, [_shown_label(i.example) for i, _ in usable], [w for _, w in usable], lines.labels)
     incident = LogisticRegression(C=c, max_iter=400)
     _fit(incident, x, y, w)
     return FittedHead(line=lines.full, incident=incident, labels=lines.labels)
+
+
+def _shown_label(example: Example) -> str:
+    """What the log shows: a label that only its author knows would teach to guess where nothing is to be seen."""
+    return UNDETERMINED if example.determinable == "no" else example.label
 
 
 def _fit(model: LogisticRegression, x: NDArray[np.float32], y: Sequence[str], weights: NDArray[Any]) -> None:

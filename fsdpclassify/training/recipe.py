@@ -15,6 +15,8 @@ from fsdpclassify.training.weights import balanced
 FOLDS = 12
 #: On real incidents the figures must hold: they carry this share in calibration.
 _CALIBRATION_SHARE = 0.5
+#: Where the repository of an incident begins so, an author composed it; the rest of it names the author.
+COMPOSED = "written/"
 Raw = Mapping[str, NDArray[np.float64]]
 
 
@@ -54,9 +56,17 @@ def without(data: Material, group: Sequence[str]) -> list[Encoded]:
     return [i for i in data.real if i.example.repository not in group]
 
 
+def composed(data: Material) -> list[Encoded]:
+    """The incidents among the made ones that an author composed."""
+    return [i for i in data.simulated if i.example.repository.startswith(COMPOSED)]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutOfFold:
-    """For each fold its head; for each real incident the raw probabilities by a head blind to its repository."""
+    """For each fold its head; for each real incident the raw probabilities by a head blind to its repository.
+
+    `raw` also holds those of composed incidents, by heads and line models blind to their author and wording.
+    """
 
     heads: tuple[FittedHead, ...]
     groups: tuple[tuple[str, ...], ...]
@@ -74,18 +84,31 @@ def out_of_fold(data: Material) -> OutOfFold:
         held = [i for i in data.real if i.example.repository in group]
         for item, row in zip(held, head.probabilities(held), strict=True):
             raw[item.example.sha256] = row
+    raw.update(_blind_to_author(data))
     return OutOfFold(heads=tuple(heads), groups=tuple(groups), raw=raw)
 
 
-def calibrated(data: Material, head: FittedHead, raw: Raw, real: Sequence[Encoded]) -> Trained:
-    """Temperature and thresholds from the validation split and the out-of-fold predictions of `real`.
+def _blind_to_author(data: Material) -> dict[str, NDArray[np.float64]]:
+    raw: dict[str, NDArray[np.float64]] = {}
+    for author in sorted({i.example.repository for i in composed(data)}):
+        held = [i for i in data.simulated if i.example.repository == author]
+        others = tuple(i for i in data.simulated if i.example.repository != author)
+        head = fitted(replace(data, simulated=others), data.real)
+        raw.update(zip((i.example.sha256 for i in held), head.unseen(data.lines, held), strict=True))
+    return raw
 
-    Real incidents carry the same share as in fitting, since it is on them that the figures must hold.
+
+def calibrated(data: Material, head: FittedHead, raw: Raw, real: Sequence[Encoded]) -> Trained:
+    """Temperature and thresholds from the validation split and the out-of-fold predictions of composed and `real` ones.
+
+    Half the weight is on real incidents, since it is on them that the figures must hold.
     """
-    items = [*data.validation, *real]
+    made = [*data.validation, *composed(data)]
+    items = [*made, *real]
     cold = replace(head, temperature=1.0)
-    rows = np.vstack([cold.probabilities(list(data.validation)), *[raw[i.example.sha256][None] for i in real]])
-    weights = balanced([i.example for i in data.validation], [i.example for i in real], share=_CALIBRATION_SHARE)
+    blind = [raw[i.example.sha256][None] for i in items[len(data.validation) :]]
+    rows = np.vstack([cold.probabilities(list(data.validation)), *blind])
+    weights = balanced([i.example for i in made], [i.example for i in real], share=_CALIBRATION_SHARE)
     given = [i.example.label for i in items]
     temperature = fit_temperature(rows, given, weights, head.labels)
     thresholds = fit_thresholds(tempered(rows, temperature), given, weights, head.labels)

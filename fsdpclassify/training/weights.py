@@ -12,14 +12,22 @@ REAL_SHARE = 0.35
 _LAB = 0.2
 #: The same holds for simulated runs on gloo, which are a quarter of the corpus.
 _GLOO_RUN = 0.25
+#: Composed incidents are as varied as reports, though somebody's idea of them; ten times fewer than simulated ones.
+_WRITTEN = 4.0
 _GLOO = LEDGER_FACTS.index("has_gloo_timeout")
 
 
-def balanced(simulated: Sequence[Example], real: Sequence[Example], share: float = REAL_SHARE) -> list[float]:
-    """Weights for `[*simulated, *real]` that give the real ones `share` of the total."""
-    made = [_GLOO_RUN if e.ledger and e.ledger[_GLOO] > 0 else 1.0 for e in simulated]
+def balanced(made: Sequence[Example], real: Sequence[Example], share: float = REAL_SHARE) -> list[float]:
+    """Weights for `[*made, *real]` that give the real ones `share` of the total; `made` are simulated or composed."""
+    weights = [_weight(e) for e in made]
     own = [_LAB if e.repository.startswith("lab/") else 1.0 for e in real]
-    if not real or not simulated:
-        return made + own
-    scale = share / (1.0 - share) * sum(made) / sum(own)
-    return made + [scale * w for w in own]
+    if not real or not made:
+        return weights + own
+    scale = share / (1.0 - share) * sum(weights) / sum(own)
+    return weights + [scale * w for w in own]
+
+
+def _weight(example: Example) -> float:
+    if example.repository.startswith("written/"):
+        return _WRITTEN
+    return _GLOO_RUN if example.ledger and example.ledger[_GLOO] > 0 else 1.0

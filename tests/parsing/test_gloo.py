@@ -70,3 +70,12 @@ def test_a_store_whose_host_died_is_secondary(events: Events) -> None:
 
 def test_another_clients_lost_connection_is_no_gloo_error(events: Events) -> None:
     assert [e.kind for e in events("ConnectionResetError: [Errno 104] Connection reset by peer")] == []
+
+
+def test_a_refused_connection_between_ranks_is_a_transport_error(events: Events) -> None:
+    found = events(
+        "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:799] connect [127.0.1.1]:33967: Connection refused"
+    )
+    assert [(e.kind, e.name) for e in found] == [(EventKind.TRANSPORT, "gloo_connect")]
+    other = events("requests.exceptions.ConnectionError: connect 10.1.0.2:80: Connection refused")
+    assert {e.kind for e in other} == {EventKind.ERROR}

@@ -72,7 +72,7 @@ def test_time_in_front_and_function_behind(events: Events) -> None:
         ("Net : Connection closed by remote peer node04<40412>", EventKind.PEER_CLOSED),
         ("socketStartConnect: Connect to 10.1.0.12<40412> failed : No route to host", EventKind.TRANSPORT),
         ("socketPollConnect: connect to 10.1.0.12<40412> returned Connection refused, exceeded error retry count after 34 attempts", EventKind.TRANSPORT),
-        ("NET/Socket : peer 10.1.0.12<40412> message truncated : receiving 16 bytes instead of 8", EventKind.TRANSPORT),
+        ("NET/Socket : peer 10.1.0.12<40412> message truncated : receiving 16 bytes instead of 8", EventKind.MISMATCH),
         ("Bootstrap : no socket interface found", EventKind.TRANSPORT),
         ("NET/OFI Request 0x7f completed with error. RC: 4. Error: 4 (Unreachable remote)", EventKind.TRANSPORT),
         ("Call to ibv_modify_qp failed with 110 Connection timed out, on dev mlx5_0:1, curr state INIT", EventKind.TRANSPORT),

@@ -42,3 +42,10 @@ def test_gloo_runs_and_lab_recordings_count_less_than_reports(make_example: Make
     assert made_run < made_report
     assert lab < public
     assert (public + lab) / (made_report + made_run + public + lab) == pytest.approx(REAL_SHARE)
+
+
+def test_a_composed_incident_counts_as_several_simulated_ones(make_example: Make) -> None:
+    report = replace(make_example("a", "desync"), ledger=_ledger(), repository="owner/project")
+    simulated, composed, public = balanced([report, replace(report, repository="written/a")], [report])
+    assert composed > simulated == 1.0
+    assert public / (simulated + composed + public) == pytest.approx(REAL_SHARE)
