@@ -82,14 +82,11 @@ def _behind(x: Incident) -> list[Event]:
     return _recorded(RECORDED_STOPS)(x) + [e for e in x.events if e.kind is EventKind.NOTIFIED and e.rank in x.missing]
 
 
-_ABSENT = ("missing_any", "missing_one", "missing_zero", "missing_node")
-
-
 def _absent(x: Incident) -> list[Event]:
-    """The waits of the others, where it is their number that shows who is missing."""
-    if not x.missing or _behind(x) or any(e.kind is EventKind.BARRIER for e in x.events):
-        return []
-    return [e for e in x.events if e.kind in (EventKind.TIMEOUT, EventKind.GLOO) and e.rank in x.waiting]
+    """What names the missing ranks: dumps, counters or a barrier; else the waits of all the others."""
+    named = [*_behind(x), *(e for e in x.events if e.kind is EventKind.BARRIER)]
+    waits = [e for e in x.events if e.kind in (EventKind.TIMEOUT, EventKind.GLOO) and e.rank in x.waiting]
+    return (named or waits) if x.missing else []
 
 
 def _slower(x: Incident) -> list[Event]:
@@ -138,11 +135,16 @@ _GROUPS: tuple[tuple[str, tuple[str, ...], Select, str], ...] = (
     ),
     (
         "behind",
-        ("one_behind", *_ABSENT),
+        ("one_behind",),
         _behind,
         "this rank was only told of the timeout and is behind the others",
     ),
-    ("absent", _ABSENT, _absent, "it waits like all others but the missing ranks, which print no wait"),
+    (
+        "absent",
+        ("missing_any", "missing_one", "missing_zero", "missing_node"),
+        _absent,
+        "it waits like all others but the missing ranks, which print no wait",
+    ),
     ("pace", ("pace_growth", "step_trend"), _slower, "the last steps took ever longer"),
     (
         "recorded_wait",

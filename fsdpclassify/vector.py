@@ -6,13 +6,22 @@ The order of `LEDGER_FACTS` is the model's input order: a change raises `FEATURE
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from fsdpclassify.records import RECORDED_WAITS, Event, EventKind, Incident, Role
 from fsdpclassify.roles import came_before, is_clocked, is_early_failure, is_fault
+from fsdpclassify.vector_steps import (
+    bar_near_limit,
+    behind_in_steps,
+    ended_bar,
+    finished,
+    pace_growth,
+    step_spread,
+    step_trend,
+    steps,
+)
 
 _OPS = ("_ALLGATHER_BASE", "_REDUCE_SCATTER_BASE", "ALLREDUCE", "BROADCAST", "ALLGATHER", "COALESCED", "ALLTOALL_BASE")
 _KINDS = (
@@ -31,7 +40,6 @@ _HOSTS: dict[str, tuple[str, ...]] = {
 }
 _CLOSE = 0.1
 _REACTION_S = 5.0
-_PACES = 3
 _GAP_SLACK_S, _GAP_SHARE = 15.0, 0.3
 
 
@@ -228,56 +236,6 @@ def _oom(x: Incident) -> float:
     return float(any(e.kind is EventKind.ERROR and e.name == "OutOfMemoryError" for e in _early(x)))
 
 
-def _finished(x: Incident) -> float:
-    return float(any(e.kind is EventKind.FINISHED and came_before(e, x.detection, None) for e in x.events))
-
-
-def _ended_bar(x: Incident) -> float:
-    """Share done of the last progress bar before the detection; 0 without one."""
-    bars = [e for e in x.events if e.kind is EventKind.PROGRESS and came_before(e, x.detection, None)]
-    return float(bars[-1].detail or 0) / 100.0 if bars and (bars[-1].detail or "").isdigit() else 0.0
-
-
-def _bars(x: Incident) -> list[Event]:
-    return [e for e in x.events if e.kind is EventKind.PROGRESS and e.elapsed_s]
-
-
-def _bar_near_limit(x: Incident) -> float:
-    timeout = x.collective.timeout_s if x.collective else None
-    return float(bool(timeout) and any(0.8 <= (e.elapsed_s or 0) / (timeout or 1) <= 1.3 for e in _bars(x)))
-
-
-def _steps(x: Incident) -> list[Event]:
-    return [e for e in x.events if e.kind in (EventKind.STEP, EventKind.PROGRESS) and e.step]
-
-
-def _step_trend(x: Incident) -> float:
-    trends = [r.step_trend for r in x.ledger if r.step_trend is not None]
-    return min(max(trends), 5.0) / 5.0 if trends else 0.0
-
-
-def _step_spread(x: Incident) -> float:
-    times = [r.step_time_s for r in x.ledger if r.step_time_s]
-    if len(times) < 3 or statistics.median(times) <= 0:
-        return 0.0
-    return min(max(times) / statistics.median(times) - 1.0, 5.0) / 5.0
-
-
-def _pace_growth(x: Incident) -> float:
-    """By how many doublings, over 4, the last printed step time lies above the shortest, whoever prints it."""
-    paces: dict[int | None, list[float]] = defaultdict(list)
-    for e in x.events:
-        if e.kind is EventKind.STEP and e.value:
-            paces[e.rank].append(e.value)
-    growths = [v[-1] / min(v) for v in paces.values() if len(v) >= _PACES]
-    return min(math.log2(max(growths)) / 4.0, 1.0) if growths else 0.0
-
-
-def _behind_in_steps(x: Incident) -> float:
-    steps = [r.last_step for r in x.ledger if r.last_step is not None]
-    return float(len(steps) > 2 and max(steps) - min(steps) >= 1)
-
-
 def _ran_over(x: Incident) -> float:
     over = [e.elapsed_s / e.timeout_s for e in _works(x) if e.elapsed_s and e.timeout_s]
     return min(max(over) - 1.0, 1.0) if over else 0.0
@@ -371,14 +329,14 @@ _FACTS: dict[str, Callable[[Incident], float]] = {
     "late_error_elsewhere": _late_error_elsewhere,
     "failure_gap_is_timeout": _failure_gap_is_timeout,
     "terminated_early": _terminated_early,
-    "finished_before": _finished,
-    "bar_done": _ended_bar,
-    "bar_near_limit": _bar_near_limit,
-    "steps_seen": lambda x: float(bool(_steps(x))),
-    "step_trend": _step_trend,
-    "step_spread": _step_spread,
-    "pace_growth": _pace_growth,
-    "behind_in_steps": _behind_in_steps,
+    "finished_before": finished,
+    "bar_done": ended_bar,
+    "bar_near_limit": bar_near_limit,
+    "steps_seen": lambda x: float(bool(steps(x))),
+    "step_trend": step_trend,
+    "step_spread": step_spread,
+    "pace_growth": pace_growth,
+    "behind_in_steps": behind_in_steps,
     "ran_over": _ran_over,
     "timeout_log": _timeout_log,
     "transport_count": _count_log(EventKind.TRANSPORT),

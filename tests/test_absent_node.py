@@ -10,8 +10,8 @@ from fsdpclassify.sources import from_text
 STEP = "[pod/job-worker-{node}/pytorch] step 400 loss 4.9 batch_time: 0.402\n"
 TIMEOUT = (
     "[pod/job-worker-{node}/pytorch] [rank{rank}]:[E ProcessGroupNCCL.cpp:563] [Rank {rank}] Watchdog caught "
-    "collective operation timeout: WorkNCCL(SeqNum=24730, OpType=ALLREDUCE, NumelIn=65, NumelOut=65, Timeout(ms)=600000) ran "
-    "for 600017 milliseconds before timing out.\n"
+    "collective operation timeout: WorkNCCL(SeqNum=24730, OpType=ALLREDUCE, NumelIn=65, NumelOut=65, "
+    "Timeout(ms)=600000) ran for 600017 milliseconds before timing out.\n"
 )
 
 

@@ -14,7 +14,7 @@ from fsdpclassify import diagnosis
 from fsdpclassify.catalogue import Catalogue, Cause
 from fsdpclassify.diagnosis import Model, diagnose
 from fsdpclassify.evidence import Weighed
-from fsdpclassify.features import LEDGER_FACTS
+from fsdpclassify.features import LEDGER_FACTS, LINE_FACTS
 from fsdpclassify.reading import find
 from fsdpclassify.records import Abstention, Diagnosis, Line, Remedy
 from fsdpclassify.sources import from_text
@@ -171,7 +171,7 @@ def test_the_model_sees_the_documented_shapes(monkeypatch: pytest.MonkeyPatch) -
 
     found = find(from_text([f"{OOM}\n{TIMEOUT}\n"]))
     diagnosis.score(replace(model, head=SimpleNamespace(run=run)), found.incidents[0], found.kinds)  # type: ignore[arg-type]
-    assert seen == [((2, 2), (2, 25), (len(LEDGER_FACTS),))]
+    assert seen == [((2, 2), (2, len(LINE_FACTS)), (len(LEDGER_FACTS),))]
 
 
 def test_paths_are_indexed_by_source() -> None:

@@ -26,7 +26,7 @@ from train.card import card_bytes
 from train.causes import catalogue_bytes, causes_graph, load_inventory
 from train.material import material
 
-NAME, VERSION = "default", "0.1.0"
+NAME, VERSION = "default", "0.2.0"
 _FROZEN = ("test_seen", "test_unseen_lines")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from fsdpclassify.encoder import Encoder
 from fsdpclassify.training.fit import Encoded, Wordings, encode_all, fit_lines
 from fsdpclassify.training.recipe import Material
+from fsdpclassify.training.remembered import RememberedLines
 from train.causes import load_inventory, wording_texts
 from train.dataset import BUNDLE, PUBLIC, WRITTEN, examples
 
@@ -30,7 +31,7 @@ def material(without: Collection[str] = ()) -> Material:
         validation=_found(encode_all([*examples("val"), *examples("lab_val")], encoder.encode)),
         real=_found(encode_all([*examples(PUBLIC), *examples("lab_train")], encoder.encode)),
         wordings=wordings,
-        lines=fit_lines(made, [_line_weight(i) for i in made], wordings),
+        lines=RememberedLines.of(fit_lines(made, [_line_weight(i) for i in made], wordings)),
     )
 
 

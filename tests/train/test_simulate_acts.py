@@ -21,7 +21,7 @@ def work() -> list[Job]:
 def test_the_ranks_that_hold_more_print_more() -> None:
     line = re.compile(r"\[rank (\d+)\].*? (\d+) tokens|sum of lengths (\d+) on rank (\d+)")
     seen = 0
-    for made in scenes("uneven_sharding", "sequence_imbalance", 60):
+    for made in scenes("uneven_sharding", "sequence_imbalance", 400):
         guilty = truth_of(made)["initiating_ranks"]
         rows = [match for match in line.finditer(body_of(made)) if match[4]]
         loads = {int(match[4]): int(match[3]) for match in rows}

@@ -14,7 +14,8 @@ def moment(time: float) -> datetime:
 def c10(time: float, rng: Random) -> str:
     """The stamp of a c10 C++ line: month and day without padding, nine digits from another clock."""
     at = moment(time)
-    micros = int((time + 0.37) % 1 * 1e6)
+    # What a process prints in one burst lies a few hundred microseconds apart, never a round step.
+    micros = int(((time + rng.uniform(0.0, 0.0009) + 0.37) % 1) * 1e6)
     return f"{at.month}{at.day:02d} {at:%H:%M:%S}.{micros:06d}{rng.randrange(1000):03d}"
 
 
