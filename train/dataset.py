@@ -18,6 +18,8 @@ PUBLIC = "public"
 LAB = ("lab_train", "lab_val", "lab_test")
 #: Incidents that several authors composed from general knowledge of public reports; the author is the unit of folds.
 WRITTEN = "written"
+#: Those of one more author, which nothing is fitted on.
+WRITTEN_TEST = "written_test"
 #: What features are made of; other modules of the package may change without making them stale.
 _FEATURE_CODE = (
     "absent_node.py", "bearing.py", "clocks.py", "facts.py", "features.py", "incident.py", "ledger.py", "numbers.py",
@@ -30,8 +32,8 @@ def folder_of(split: str, corpus: Path = CORPUS) -> Path:
     """The folder of labelled incidents of a split."""
     if split == PUBLIC:
         return DATA / "incidents"
-    if split == WRITTEN:
-        return DATA / "written"
+    if split in (WRITTEN, WRITTEN_TEST):
+        return DATA / split
     return DATA / "lab" / split if split in LAB else corpus / split
 
 

@@ -30,7 +30,7 @@ from train.build import assemble
 from train.material import material
 from train.tables import tables
 
-_SPLITS = (dataset.PUBLIC, *dataset.SIMULATED, *dataset.LAB, dataset.WRITTEN)
+_SPLITS = (dataset.PUBLIC, *dataset.SIMULATED, *dataset.LAB, dataset.WRITTEN, dataset.WRITTEN_TEST)
 _REFERENCE = re.compile(r"inc-0(?:[0-3]\d|4[0-8])")
 
 
