@@ -18,6 +18,7 @@ from fsdpclassify.bearing import bearing
 from fsdpclassify.clocks import clock_offsets, corrected
 from fsdpclassify.ledger import build_ledger, world_size
 from fsdpclassify.meaning import meaning_of
+from fsdpclassify.order import Order
 from fsdpclassify.records import (
     DETECTIONS,
     RECORDED_WAITS,
@@ -28,10 +29,9 @@ from fsdpclassify.records import (
     InputKind,
     Line,
 )
-from fsdpclassify.roles import failed_ranks, is_clocked, missing_ranks, recorded_stops, waiting_ranks
+from fsdpclassify.roles import came_before, failed_ranks, is_clocked, missing_ranks, recorded_stops, waiting_ranks
 from fsdpclassify.speakers import speakers
 
-_LAST = 1 << 59
 #: Progress this many seconds after a detection belongs to a new episode, not to lines printed late.
 _SETTLE_S = 5.0
 
@@ -42,6 +42,7 @@ class Episode:
 
     detections: tuple[Event, ...]
     events: tuple[Event, ...]
+    restart: Event | None = None
 
 
 def find_incidents(
@@ -50,7 +51,7 @@ def find_incidents(
     """Incidents in time order (input order without clocks); `kinds` tells for each source what it is."""
     offsets = clock_offsets(lines, events)
     lines, events = corrected(lines, events, offsets)
-    order = _Order(lines, kinds)
+    order = Order(lines, kinds)
     detections = sorted(_estimated(_detections(lines, events, kinds), events), key=order.key)
     if not detections and hung:
         detections = _stated_hang(lines, kinds)
@@ -63,6 +64,9 @@ def _bounded(incident: Incident, index: int, episodes: Sequence[Episode]) -> Inc
     """The incident with the lines of each file that lie between the neighbouring episodes."""
     first: dict[int, int] = {}
     last: dict[int, int] = {}
+    restart = episodes[index].restart
+    if restart is not None:
+        first[restart.line.source] = restart.line.number
     for other in episodes[:index]:
         for e in other.detections:
             first[e.line.source] = max(first.get(e.line.source, 0), e.line.number + 1)
@@ -70,45 +74,6 @@ def _bounded(incident: Incident, index: int, episodes: Sequence[Episode]) -> Inc
         for e in other.detections:
             last[e.line.source] = min(last.get(e.line.source, 1 << 60), e.line.number - 1)
     return replace(incident, first_line=first, last_line=last)
-
-
-class _Order:
-    """Clock order where every source is stamped, input order otherwise.
-
-    Tables of a host and kernel lines whose clock nothing ties down have no order, and take none from the others.
-    """
-
-    def __init__(self, lines: Sequence[Line], kinds: Sequence[InputKind | None]) -> None:
-        self._index = {id(line): i for i, line in enumerate(lines)}
-        self._starts: dict[int, float] = {}
-        self._dumps = {source for source, kind in enumerate(kinds) if kind is InputKind.FLIGHT_RECORDER}
-        for line in lines:
-            if line.time is not None:
-                self._starts.setdefault(line.source, line.time)
-        timeless = {line.source for line in lines if kinds[line.source] is InputKind.SYSTEM} - set(self._starts)
-        self._timeless = timeless if self._starts else set()
-        self.by_clock = bool(lines) and {line.source for line in lines} - self._timeless == set(self._starts)
-
-    def key(self, event: Event) -> tuple[float, int]:
-        """Sorts events; what stands before the first stamp of its file is as old as that stamp."""
-        position = self.position(event.line)
-        if not self.by_clock:
-            return (0.0, position)
-        if event.time is None and self.is_recorded(event):
-            return (float("inf"), position)
-        return (event.time if event.time is not None else self._starts.get(event.line.source, float("inf")), position)
-
-    def is_timeless(self, event: Event) -> bool:
-        """Whether the event states how a host is, at no time: it belongs to every episode."""
-        return self.by_clock and event.line.source in self._timeless
-
-    def position(self, line: Line) -> int:
-        """Where the line stands in the input; what dumps show was written last."""
-        return self._index.get(id(line), _LAST if line.source in self._dumps else 0)
-
-    def is_recorded(self, event: Event) -> bool:
-        """Whether a flight-recorder dump shows the event."""
-        return event.line.source in self._dumps
 
 
 def _detections(lines: Sequence[Line], events: Sequence[Event], kinds: Sequence[InputKind | None]) -> list[Event]:
@@ -124,9 +89,24 @@ def _detections(lines: Sequence[Line], events: Sequence[Event], kinds: Sequence[
             continue
         if is_detection(event):
             found.append(event)
+    found = _without_interrupted(found, events)
     printed = [e for e in found if e.kind is not EventKind.RECORDED and e.name != "flight_record"]
     # What dumps show belongs to the wait that a log prints, and stands alone where none does.
     return printed or found or _silent_device_wait(lines, events, kinds)
+
+
+#: What ranks print that lose their peers because somebody ended them all.
+_LOSSES = frozenset({EventKind.NCCL_ERROR, EventKind.PEER_CLOSED, EventKind.WATCHDOG_ABORT, EventKind.STORE})
+
+
+def _without_interrupted(found: list[Event], events: Sequence[Event]) -> list[Event]:
+    """No detections where a time limit or a keyboard ended the whole run and ranks then merely lost their peers."""
+    ends = [
+        e for e in events if e.name == "time_limit" or (e.kind is EventKind.ERROR and e.name == "KeyboardInterrupt")
+    ]
+    if not ends or any(e.kind not in _LOSSES for e in found):
+        return found
+    return [] if all(any(came_before(end, e, None) for end in ends) for e in found) else found
 
 
 def _estimated(detections: Sequence[Event], events: Sequence[Event]) -> list[Event]:
@@ -203,7 +183,7 @@ def _stated_hang(lines: Sequence[Line], kinds: Sequence[InputKind | None]) -> li
     return [Event(kind=EventKind.STATED_HANG, line=last, rank=None, time=last.time, name="stated")]
 
 
-def _episodes(detections: Sequence[Event], events: Sequence[Event], order: _Order) -> list[Episode]:
+def _episodes(detections: Sequence[Event], events: Sequence[Event], order: Order) -> list[Episode]:
     marks = _Marks(events, order)
     groups: list[list[Event]] = []
     for event in detections:
@@ -211,16 +191,36 @@ def _episodes(detections: Sequence[Event], events: Sequence[Event], order: _Orde
             groups[-1].append(event)
         else:
             groups.append([event])
-    return [
-        Episode(detections=tuple(g), events=tuple(_events_of(g, i, groups, events, order)))
-        for i, g in enumerate(groups)
-    ]
+    return [_episode(g, i, groups, events, order) for i, g in enumerate(groups)]
+
+
+def _episode(
+    group: Sequence[Event], index: int, groups: Sequence[Sequence[Event]], events: Sequence[Event], order: Order
+) -> Episode:
+    found = _events_of(group, index, groups, events, order)
+    restart = _last_restart(found, group[0], order)
+    if restart is not None:
+        found = [e for e in found if e.kind in _LASTING or not order.is_before(e, restart)]
+    return Episode(detections=tuple(group), events=tuple(found), restart=restart)
+
+
+#: What one attempt says of the run holds for the next.
+_LASTING = frozenset({EventKind.WORLD, EventKind.RANK_MAP, EventKind.TRAINER, EventKind.SERVER})
+
+
+def _last_restart(events: Sequence[Event], detection: Event, order: Order) -> Event | None:
+    """The last restart before the wait that the new attempt lived through: it finished a step in between."""
+    marks = [e for e in events if e.kind is EventKind.ATTEMPT and order.is_before(e, detection)]
+    for mark in reversed(marks):
+        if any(e.kind is EventKind.STEP and order.is_before(mark, e) and order.is_before(e, detection) for e in events):
+            return mark
+    return None
 
 
 class _Marks:
     """Steps, bars and restarts in order, with the furthest step up to each: looked up for every pair of detections."""
 
-    def __init__(self, events: Sequence[Event], order: _Order) -> None:
+    def __init__(self, events: Sequence[Event], order: Order) -> None:
         self._order = order
         kinds = (EventKind.STEP, EventKind.PROGRESS, EventKind.ATTEMPT)
         found = sorted(((order.key(e), e) for e in events if e.kind in kinds), key=lambda m: m[0])
@@ -270,7 +270,7 @@ def _began_after(event: Event, earlier: Event) -> bool:
 
 
 def _events_of(
-    group: Sequence[Event], index: int, groups: Sequence[Sequence[Event]], events: Sequence[Event], order: _Order
+    group: Sequence[Event], index: int, groups: Sequence[Sequence[Event]], events: Sequence[Event], order: Order
 ) -> list[Event]:
     """All events of the attempt: after the previous episode's last detection, before the next one's first."""
     lo = order.key(groups[index - 1][-1]) if index else (float("-inf"), -1)
@@ -280,7 +280,7 @@ def _events_of(
     return printed + [e for e in events if order.is_recorded(e) and _nearest(e, groups, order) == index] + stated
 
 
-def _nearest(event: Event, groups: Sequence[Sequence[Event]], order: _Order) -> int:
+def _nearest(event: Event, groups: Sequence[Sequence[Event]], order: Order) -> int:
     """The episode whose detections lie nearest to what a dump shows; without clocks the last one."""
     if event.time is None or not order.by_clock:
         return len(groups) - 1

@@ -162,3 +162,43 @@ def test_each_incident_knows_its_lines() -> None:
     first, second = incidents(STEP.format(n=1) + watchdog(0) + STEP.format(n=2) + watchdog(0, "05:11:09"))
     assert first.last_line == {0: 3}
     assert second.first_line == {0: 3}
+
+
+RESTART = (
+    "[rank0]: 2026-11-12 13:00:00,000 INFO step 5 loss 2.0\n"
+    "[rank2]: 2026-11-12 13:05:00,000 torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    "W1112 13:05:03.000000 71 torch/distributed/elastic/agent/server/api.py:719] [default] Worker group FAILED. "
+    "2/3 attempts left; will restart worker group\n"
+)
+STEPS = "".join(f"[rank0]: 2026-11-12 14:{m:02d}:00,000 INFO step {m} loss 2.0\n" for m in range(6))
+LATER = "".join(
+    f"[rank{r}]:[E1112 14:20:31.1 ProcessGroupNCCL.cpp:632] [Rank {r}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=9, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600041 milliseconds "
+    "before timing out.\n"
+    for r in (0, 1, 3)
+)
+
+
+def test_a_failure_of_an_attempt_that_was_restarted_is_not_that_of_the_next() -> None:
+    (later,) = find(from_text([RESTART + STEPS + LATER])).incidents
+    assert later.failed == ()
+    assert later.missing == (2,)
+    (same,) = find(from_text([RESTART + LATER])).incidents
+    assert same.failed == (2,), "no step shows that the new attempt ran at all"
+
+
+LOST = (
+    "[rank2]:[E1112 14:31:02.1 ProcessGroupNCCL.cpp:1484] [PG ID 0 PG GUID 0(default_pg) Rank 2] Process group watchdog "
+    "thread terminated with exception: NCCL error: remote process exited or there was a network error, NCCL version 2.21.5\n"
+)
+
+
+SLURM = "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-11-12T{} DUE TO TIME LIMIT ***\n"
+CTRL_C = "^C[rank0]: KeyboardInterrupt\n"
+
+
+@pytest.mark.parametrize(("end", "later"), [(SLURM.format("14:31:00"), SLURM.format("14:41:00")), (CTRL_C, CTRL_C)])
+def test_losing_a_peer_after_somebody_ended_the_whole_run_is_no_incident(end: str, later: str) -> None:
+    assert not find(from_text([STEPS + end + LOST])).incidents
+    assert len(find(from_text([STEPS + LOST + later])).incidents) == 1
+    assert len(find(from_text([STEPS + end + LOST + LATER])).incidents) == 1

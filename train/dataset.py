@@ -23,8 +23,8 @@ WRITTEN_TEST = "written_test"
 #: What features are made of; other modules of the package may change without making them stale.
 _FEATURE_CODE = (
     "absent_node.py", "bearing.py", "clocks.py", "facts.py", "features.py", "incident.py", "ledger.py", "numbers.py",
-    "reading.py", "recorder", "records.py", "roles.py", "speakers.py", "templating.py", "vector.py", "vector_steps.py",
-    "window.py", "parsing", "sources", "training/examples.py",
+    "order.py", "reading.py", "recorder", "records.py", "roles.py", "speakers.py", "templating.py", "vector.py",
+    "vector_steps.py", "window.py", "parsing", "sources", "training/examples.py",
 )  # fmt: skip
 
 
