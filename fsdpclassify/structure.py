@@ -142,8 +142,8 @@ _GROUPS: tuple[tuple[str, tuple[str, ...], Select, str], ...] = (
     (
         "absent",
         ("missing_any", "missing_one", "missing_zero", "missing_node"),
-        _absent,
-        "it waits like all others but the missing ranks, which print no wait",
+        _first(_absent),
+        "all others wait like this one, the missing ranks do not (or their logs are not here)",
     ),
     ("pace", ("pace_growth", "step_trend"), _slower, "the last steps took ever longer"),
     (
