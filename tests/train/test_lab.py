@@ -342,7 +342,6 @@ def test_an_incident_is_written_whole(tmp_path: Path, recordings: list[Recording
     assert [p.name for p in folder.parent.iterdir()] == ["lab-1"]
 
 
-@pytest.mark.skipif(not RECORDED, reason="no recordings in this checkout")
 def test_recordings_are_loadable_small_and_name_no_machine() -> None:
     from fsdpclassify.labelled import load_all
 
@@ -354,7 +353,6 @@ def test_recordings_are_loadable_small_and_name_no_machine() -> None:
             assert not re.search(r"/tmp/|/root/|/work/|RUN_PROFILE|transcribed", text), path
 
 
-@pytest.mark.skipif(not RECORDED, reason="no recordings in this checkout")
 def test_decisive_lines_of_recordings_exist() -> None:
     for folder in RECORDED:
         for place in json.loads((folder / "incident.json").read_text()).get("decisive_lines", []):
@@ -362,7 +360,6 @@ def test_decisive_lines_of_recordings_exist() -> None:
             assert int(number) <= (folder / "logs" / name).read_text().count("\n") + 1, folder.name
 
 
-@pytest.mark.skipif(not RECORDED, reason="no recordings in this checkout")
 def test_recorded_dumps_are_dumps_of_ranks_of_their_run() -> None:
     from fsdpclassify.recorder.dumps import read_dump
     from fsdpclassify.recorder.loading import load
@@ -375,7 +372,6 @@ def test_recorded_dumps_are_dumps_of_ranks_of_their_run() -> None:
             assert read_dump(load(text.encode())).works, folder.name
 
 
-@pytest.mark.skipif(not RECORDED, reason="no recordings in this checkout")
 def test_what_is_recorded_reaches_the_numbers_that_the_lab_is_for(recordings: list[Recording]) -> None:
     there = [r for r in recordings if (ROOT / "data/lab" / r.fault.split / r.id).is_dir()]
     assert len(there) == len(RECORDED)
@@ -386,7 +382,6 @@ def test_what_is_recorded_reaches_the_numbers_that_the_lab_is_for(recordings: li
     assert {2, 8} <= {r.world for r in there}
 
 
-@pytest.mark.skipif(not RECORDED, reason="no recordings in this checkout")
 def test_the_readme_has_a_row_for_everything_recorded(recordings: list[Recording]) -> None:
     text = (ROOT / "data/lab/README.md").read_text()
     for recording in recordings:
@@ -396,7 +391,6 @@ def test_the_readme_has_a_row_for_everything_recorded(recordings: list[Recording
             assert re.search(row, text, re.MULTILINE), recording.name
 
 
-@pytest.mark.skipif(not RECORDED, reason="no recordings in this checkout")
 def test_the_test_split_is_described_but_not_read(recordings: list[Recording]) -> None:
     of_test = [r for r in recordings if r.fault.split == "lab_test"]
     told = tell(of_test, ROOT / "data" / "lab")
