@@ -2,7 +2,8 @@
 
 Without an option all splits are written below OUT and a summary is printed. `--freeze` then rewrites the file of
 splits and `--examples` the page of examples; `--check` compares OUT with that file in full. What lies in two splits
-is looked for in any case: 1 if anything is found.
+is looked for in any case: 1 if anything is found. `--freeze-folders` makes nothing: it only takes the folders of the
+repository, recordings and public incidents, into that file as they are now.
 """
 
 from __future__ import annotations
@@ -25,9 +26,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--scale", type=float, default=1.0, help="share of the full number of incidents")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--freeze", action="store_true", help="write data/splits.json from what was made")
+    parser.add_argument("--freeze-folders", action="store_true", help="of data/splits.json only the folders of data/")
     parser.add_argument("--check", action="store_true", help="hold what was made to data/splits.json")
     parser.add_argument("--examples", action="store_true", help="write data/examples.md from what was made")
     options = parser.parse_args(argv)
+    if options.freeze_folders:
+        splits.freeze_folders()
+        return 0
     manifest = corpus(options.out, options.seed, options.scale, options.workers)
     for line in summary(manifest):
         print(line)

@@ -15,7 +15,7 @@ CORPUS = BUILD / "corpus"
 BUNDLE = ROOT / "models" / "default"
 SIMULATED = ("train", "val", "test_seen", "test_unseen_lines", "test_unseen_dialect", "test_unseen_cause")
 PUBLIC = "public"
-LAB = ("lab_train", "lab_val", "lab_test")
+LAB = ("lab_train", "lab_val", "lab_test", "lab_fresh")
 #: Incidents that several authors composed from general knowledge of public reports; the author is the unit of folds.
 WRITTEN = "written"
 #: Those of one more author, which nothing is fitted on.

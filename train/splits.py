@@ -50,6 +50,12 @@ def freeze(manifest: Mapping[str, Any], path: Path = FILE) -> None:
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
+def freeze_folders(path: Path = FILE) -> None:
+    """Write anew what the file says of the folders of the repository; what it says of the corpus stays."""
+    content = {**frozen(path), "folders": folders()}
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
 def frozen(path: Path = FILE) -> dict[str, Any]:
     """What was frozen."""
     return dict(json.loads(path.read_text(encoding="utf-8")))

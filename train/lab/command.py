@@ -13,7 +13,16 @@ from pathlib import Path
 from train.lab.faults import load_faults
 from train.lab.launch import launch
 from train.lab.plan import Recording, plan
-from train.lab.store import NoIncidentError, describe, rendered, rendered_dumps, stored, write, write_manifest
+from train.lab.store import (
+    NoIncidentError,
+    describe,
+    rendered,
+    rendered_dumps,
+    stored_dumps,
+    stored_logs,
+    write,
+    write_manifest,
+)
 from train.lab.table import rendered as rendered_table
 from train.lab.table import tell, write_into
 
@@ -88,7 +97,7 @@ def _describe_again(recordings: Sequence[Recording], out: Path) -> int:
     for recording in recordings:
         folder = out / recording.fault.split / recording.id
         if folder.exists():
-            write_manifest(folder, describe(recording, stored(folder, "*.log"), stored(folder, "*.json")))
+            write_manifest(folder, describe(recording, stored_logs(folder), stored_dumps(folder)))
     return 0
 
 

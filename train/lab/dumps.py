@@ -8,14 +8,17 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-_RANK = re.compile(r"rank_(\d+)\.json$")
+from fsdpclassify.recorder.loading import load
+from train.lab.pickled import is_pickle
+
+_RANK = re.compile(r"rank_(\d+)(?:\.json)?$")
 
 
-def apart(dumps: Mapping[str, str], world: int) -> tuple[int, ...]:
+def apart(dumps: Mapping[str, str | bytes], world: int) -> tuple[int, ...]:
     """The one rank without a dump where all others left one; else the one that in some group is behind all others,
     or is at their number with another call. () where there is none or more than one, and below two dumps.
     """
-    found = {int(m[1]): json.loads(text) for name, text in dumps.items() if (m := _RANK.search(name))}
+    found = {int(m[1]): _read(content) for name, content in dumps.items() if (m := _RANK.search(name))}
     if len(found) == world - 1 and world > 2:
         return tuple(set(range(world)) - set(found))
     if len(found) != world:
@@ -23,6 +26,12 @@ def apart(dumps: Mapping[str, str], world: int) -> tuple[int, ...]:
     groups = sorted({group for dump in found.values() for group in dump.get("pg_status", {})})
     ranks = {rank for group in groups for rank in _apart_in(group, found)}
     return tuple(ranks) if len(ranks) == 1 else ()
+
+
+def _read(content: str | bytes) -> dict[str, Any]:
+    if isinstance(content, bytes) and is_pickle(content):
+        return load(content)
+    return dict(json.loads(content))
 
 
 def _apart_in(group: str, dumps: Mapping[int, Mapping[str, Any]]) -> tuple[int, ...]:

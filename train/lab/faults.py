@@ -9,13 +9,17 @@ from pathlib import Path
 from typing import Any
 
 TABLE = Path(__file__).with_name("faults.toml")
-SPLITS = ("lab_train", "lab_val", "lab_test")
+#: Causes of a later split, made once the others had been scored and looked at; nothing but a last score may read it.
+FRESH_TABLE = Path(__file__).with_name("fresh.toml")
+FRESH = "lab_fresh"
+SPLITS = ("lab_train", "lab_val", "lab_test", FRESH)
 WRAPPERS = ("fsdp2", "fsdp1", "ddp")
 #: Scripts are split as faults are: no script of a test recording was seen in training.
 SCRIPTS: Mapping[str, tuple[str, ...]] = {
     "lab_train": ("pretrain", "finetune"),
     "lab_val": ("trainer",),
     "lab_test": ("titan", "recipe"),
+    FRESH: ("minimal", "stage", "events", "iterations", "tutorial", "sft"),
 }
 #: The scripts of a fault that names none.
 USUAL_SCRIPTS: Mapping[str, tuple[str, ...]] = {**SCRIPTS, "lab_test": ("titan",)}
@@ -27,6 +31,7 @@ class Fault:
 
     `profile` goes to the script (`RUN_PROFILE`); `outside` names what the lab does to the run from outside
     once `trigger` (a regular expression) stands in a log. `sure` says by script whether a log can tell the cause.
+    `runs` lists the recordings one by one (fields of `plan.Recording`); without it the plan makes the usual ones.
     """
 
     name: str
@@ -50,6 +55,7 @@ class Fault:
     transcribe: bool = False
     limit_s: float = 100.0
     world: int = 4
+    runs: tuple[Mapping[str, Any], ...] = ()
 
     def __post_init__(self) -> None:
         if self.split not in SPLITS:
@@ -58,14 +64,20 @@ class Fault:
             raise ValueError(f"fault {self.name}: unknown wrapper in {self.wrappers}")
         if not set(self.scripts) <= set(SCRIPTS[self.split]):
             raise ValueError(f"fault {self.name}: {self.scripts} are not scripts of {self.split}")
+        if (self.split == FRESH) != bool(self.runs):
+            raise ValueError(f"fault {self.name}: runs are listed in {FRESH} and nowhere else")
 
 
-def load_faults(path: Path = TABLE) -> tuple[Fault, ...]:
-    """All faults in file order. ValueError for an unknown key, split, wrapper or script, and for names used twice."""
-    found = tuple(_fault(entry) for entry in tomllib.loads(path.read_text())["fault"])
+def load_faults(*paths: Path) -> tuple[Fault, ...]:
+    """All faults in file order, by default of both tables.
+
+    ValueError for an unknown key, split, wrapper or script, and for names used twice.
+    """
+    files = paths or (TABLE, FRESH_TABLE)
+    found = tuple(_fault(entry) for path in files for entry in tomllib.loads(path.read_text())["fault"])
     names = [f.name for f in found]
     if len(set(names)) != len(names):
-        raise ValueError(f"{path.name}: a name is used twice")
+        raise ValueError(f"{files[-1].name}: a name is used twice")
     return found
 
 

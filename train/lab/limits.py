@@ -36,6 +36,14 @@ def storage_group(folder: Path, speed: int) -> Iterator[Path]:
 
 
 @contextmanager
+def freezer_group() -> Iterator[Path]:
+    """A group whose processes can be frozen and thawed."""
+    with _group("freezer", {"freezer.state": "THAWED"}) as path:
+        yield path
+        (path / "freezer.state").write_text("THAWED")
+
+
+@contextmanager
 def _group(kind: str, settings: dict[str, str]) -> Iterator[Path]:
     path = _ROOT / kind / "fsdplab"
     path.mkdir(exist_ok=True)

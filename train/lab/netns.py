@@ -42,6 +42,16 @@ TROUBLES: Mapping[str, Sequence[Sequence[str]]] = {
         ("sleep", "3"),
         ("ip", "link", "set", LINK, "down"),
     ),
+    "half_path": (("nft", _NFT.format(rule=f'iifname "{LINK}" tcp dport != 29600 tcp dport and 2 == 2 drop')),),
+    "lost_address": (("ip", "addr", "flush", "dev", LINK),),
+    "closed_ports": (
+        ("nft", _NFT.format(rule=f'iifname "{LINK}" tcp dport != 29600 tcp flags & (syn|ack) == syn drop')),
+        ("nft", _OUT.format(rule=f'oifname "{LINK}" tcp dport != 29600 tcp flags & (syn|ack) == syn drop')),
+    ),
+    "rejected": (("nft", _NFT.format(rule=f'iifname "{LINK}" tcp dport != 29600 tcp sport != 29600 reject')),),
+    "short_queue": (
+        ("tc", "qdisc", "add", "dev", LINK, "root", "tbf", "rate", "8kbit", "burst", "2kb", "limit", "6kb"),
+    ),
     "mtu": (("nft", _NFT.format(rule=f'iifname "{LINK}" meta length > 1000 drop')),),
 }
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from train.lab.faults import USUAL_SCRIPTS, Fault
+from train.lab.faults import SCRIPTS, USUAL_SCRIPTS, WRAPPERS, Fault
 
 #: How the logs of a run reach the disk: torchrun's folder of streams, its prefixed console, its bare console,
 #: its prefixed console of the first local rank alone.
 LAYOUTS = ("tree", "tee", "console", "filtered")
+#: Names of log files, as against dumps.
+LOG_FILES = ("*.log", "*.out")
+LAUNCHERS = ("torchrun", "srun", "files", "spawn")
+DUMPS = ("json", "pickle", "none")
 _USUAL = ("tee", "tree", "console")
 #: World sizes of the second seeds, in turn; a fault takes the first from its place on that holds its ranks.
 _WORLDS = (2, 3, 6, 2, 5, 3, 8, 2)
@@ -19,7 +24,11 @@ _SECOND_SEED = 11
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """One run to be made. `id` is neutral: it tells neither the fault nor the label."""
+    """One run to be made. `id` is neutral: it tells neither the fault nor the label.
+
+    `launcher`: torchrun, srun (a process a rank, labelled), files (a process and a file a rank), spawn (by the script).
+    `dumps`: json, pickle or none.
+    """
 
     id: str
     fault: Fault
@@ -29,6 +38,14 @@ class Recording:
     seed: int
     world: int
     transcribed: bool = False
+    launcher: str = "torchrun"
+    timeout_s: float = 8.0
+    dumps: str = "json"
+
+    @property
+    def on_two_nodes(self) -> bool:
+        """Whether the ranks are shared out to two network namespaces."""
+        return (self.fault.outside or "").startswith(("net:", "node:"))
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -51,6 +68,8 @@ def plan(faults: Iterable[Fault]) -> list[Recording]:
 
 
 def _recordings(fault: Fault, offset: int) -> list[Recording]:
+    if fault.runs:
+        return [_listed(fault, run) for run in fault.runs]
     scripts = fault.scripts or USUAL_SCRIPTS[fault.split]
     layouts = fault.layouts or _USUAL
     found = []
@@ -68,6 +87,18 @@ def _recordings(fault: Fault, offset: int) -> list[Recording]:
         wrapper = fault.wrappers[offset % len(fault.wrappers)]
         found.insert(1, _recording(fault, wrapper=wrapper, script=scripts[0], layout="tree", seed=7, transcribed=True))
     return [*found, _second_seed(fault, offset, scripts, layouts)]
+
+
+def _listed(fault: Fault, run: Mapping[str, Any]) -> Recording:
+    """A recording of the list of its fault. ValueError for what it does not know, TypeError for unknown keys."""
+    values = {"layout": "console", "seed": 0, "world": fault.world, **run}
+    key = "/".join([fault.name, *(f"{name}={values[name]}" for name in sorted(values))])
+    found = Recording(id=_id(key), fault=fault, **values)
+    known = (SCRIPTS[fault.split], WRAPPERS, LAUNCHERS, DUMPS)
+    asked = (found.script, found.wrapper, found.launcher, found.dumps)
+    if not all(value in choices for value, choices in zip(asked, known, strict=True)):
+        raise ValueError(f"fault {fault.name}: one of {asked} is unknown")
+    return found
 
 
 def _second_seed(fault: Fault, offset: int, scripts: Sequence[str], layouts: Sequence[str]) -> Recording:
@@ -105,7 +136,7 @@ def _recording(
     key = f"{fault.name}/{wrapper}/{script}/{layout}/{seed}/{transcribed}"
     key += f"/{size}" if size != fault.world else ""
     return Recording(
-        id=f"lab-{hashlib.sha256(key.encode()).hexdigest()[:8]}",
+        id=_id(key),
         fault=fault,
         wrapper=wrapper,
         script=script,
@@ -114,3 +145,7 @@ def _recording(
         world=size,
         transcribed=transcribed,
     )
+
+
+def _id(key: str) -> str:
+    return f"lab-{hashlib.sha256(key.encode()).hexdigest()[:8]}"

@@ -34,7 +34,7 @@ class Scrubber:
         """`text` without names of this machine."""
         for old, new in self._paths:
             text = text.replace(old, new)
-        text = re.sub(r"/(?:home|root|Users)/[^\s:\"']*?/(?=site-packages|lib/python)", f"{VENV}/lib/", text)
+        text = re.sub(r"/(?:home|root|Users|tmp)/[^\s:\"']*?/(?=site-packages|lib/python)", f"{VENV}/lib/", text)
         return self._host.sub(self.host, text)
 
     def leaks(self, text: str) -> list[str]:

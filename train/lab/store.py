@@ -11,7 +11,8 @@ from typing import Any
 
 from train.lab.dumps import apart
 from train.lab.launch import Run
-from train.lab.plan import Recording
+from train.lab.pickled import is_pickle, rewritten, strings
+from train.lab.plan import LOG_FILES, Recording
 from train.lab.scrub import Scrubber
 from train.lab.transcribe import transcribe
 from train.lab.witness import Shown, attest, decisive_lines
@@ -20,6 +21,9 @@ from train.lab.witness import Shown, attest, decisive_lines
 _LARGEST = 400_000
 _LATE = ("straggler", "offload_latency", "uneven_sharding")
 _FRAMEWORKS = {"fsdp2": "FSDP2", "fsdp1": "FSDP1", "ddp": "DDP"}
+#: Dumps by path: JSON text, or a pickle.
+Dumps = Mapping[str, str | bytes]
+_LAUNCHERS = {"torchrun": "torchrun", "srun": "srun", "spawn": "mp.spawn", "files": None}
 
 
 class NoIncidentError(Exception):
@@ -46,15 +50,20 @@ def rendered(recording: Recording, run: Run, work: Path) -> dict[str, str]:
     return files
 
 
-def rendered_dumps(run: Run, work: Path) -> dict[str, str]:
+def rendered_dumps(run: Run, work: Path) -> dict[str, str | bytes]:
     """The dumps of `run` as they will be stored. NoIncidentError where a name of this machine is left."""
-    dumps = {name: Scrubber(work).clean(content.decode()) for name, content in run.dumps.items()}
-    if leaks := sorted({leak for text in dumps.values() for leak in Scrubber(work).leaks(text)}):
+    clean = Scrubber(work).clean
+    dumps: dict[str, str | bytes] = {
+        name: rewritten(content, clean) if is_pickle(content) else clean(content.decode())
+        for name, content in run.dumps.items()
+    }
+    texts = ["\n".join(strings(dump)) if isinstance(dump, bytes) else dump for dump in dumps.values()]
+    if leaks := sorted({leak for text in texts for leak in Scrubber(work).leaks(text)}):
         raise NoIncidentError(f"a dump still holds {leaks}")
     return dumps
 
 
-def describe(recording: Recording, files: Mapping[str, str], dumps: Mapping[str, str] | None = None) -> dict[str, Any]:
+def describe(recording: Recording, files: Mapping[str, str], dumps: Dumps | None = None) -> dict[str, Any]:
     """The content of `incident.json`. NoIncidentError where the log contradicts the label or the dumps the ranks."""
     seen = attest(files)
     fault = recording.fault
@@ -74,9 +83,9 @@ def describe(recording: Recording, files: Mapping[str, str], dumps: Mapping[str,
         "initiating_ranks": [] if label == "no_timeout" else list(_initiating(recording, seen, dumps or {})),
         "waiting_ranks": list(seen.waiting),
         "world_size": _world(recording, files),
-        "nodes": 2 if (fault.outside or "").startswith(("net:", "node:")) else 1,
+        "nodes": 2 if recording.on_two_nodes else 1,
         "framework": _FRAMEWORKS[recording.wrapper],
-        "launcher": "torchrun",
+        "launcher": _LAUNCHERS[recording.launcher],
         "torch": _torch_version(),
         "timeout_s": seen.timeout_s,
         "determinable_from_log": _sure(recording, label, seen),
@@ -88,23 +97,29 @@ def describe(recording: Recording, files: Mapping[str, str], dumps: Mapping[str,
     return {k: v for k, v in found.items() if v not in (None, []) or k in ("world_size",)}
 
 
-def write(recording: Recording, incident: Mapping[str, Any], files: Mapping[str, str], folder: Path) -> None:
+def write(recording: Recording, incident: Mapping[str, Any], files: Dumps, folder: Path) -> None:
     """Write the incident to `folder`, by way of a temporary one beside it."""
     fresh = folder.with_name(folder.name + ".new")
     shutil.rmtree(fresh, ignore_errors=True)
     for name, text in files.items():
         path = fresh / "logs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(text.encode())
+        path.write_bytes(text.encode() if isinstance(text, str) else text)
     write_manifest(fresh, incident)
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
 
 
-def stored(folder: Path, pattern: str) -> dict[str, str]:
-    """The files of a recording below `logs/` whose name fits `pattern`: path -> text."""
-    found = sorted((folder / "logs").rglob(pattern))
+def stored_logs(folder: Path) -> dict[str, str]:
+    """The log files of a recording: path below `logs/` -> text."""
+    found = sorted(p for kind in LOG_FILES for p in (folder / "logs").rglob(kind))
     return {p.relative_to(folder / "logs").as_posix(): p.read_bytes().decode() for p in found}
+
+
+def stored_dumps(folder: Path) -> dict[str, str | bytes]:
+    """The dumps of a recording: path below `logs/` -> JSON text, or a pickle."""
+    found = {p.relative_to(folder / "logs").as_posix(): p.read_bytes() for p in sorted(folder.glob("logs/traces/*"))}
+    return {name: content if is_pickle(content) else content.decode() for name, content in found.items()}
 
 
 def write_manifest(folder: Path, incident: Mapping[str, Any]) -> None:
@@ -112,7 +127,7 @@ def write_manifest(folder: Path, incident: Mapping[str, Any]) -> None:
     (folder / "incident.json").write_text(json.dumps(incident, indent=1, ensure_ascii=False) + "\n")
 
 
-def _refuse_spoilt(recording: Recording, dumps: Mapping[str, str]) -> None:
+def _refuse_spoilt(recording: Recording, dumps: Dumps) -> None:
     """NoIncidentError where the dumps show another rank late: the load of the machine made this wait, not the fault.
 
     Only for causes that make a rank late: after a mismatch a rank may end before it can write its dump.
@@ -122,7 +137,7 @@ def _refuse_spoilt(recording: Recording, dumps: Mapping[str, str]) -> None:
         raise NoIncidentError(f"the dumps show rank {late[0]} late instead of {recording.ranks}")
 
 
-def _initiating(recording: Recording, seen: Shown, dumps: Mapping[str, str]) -> tuple[int, ...]:
+def _initiating(recording: Recording, seen: Shown, dumps: Dumps) -> tuple[int, ...]:
     """The injected ranks as far as logs and dumps show or imply them: named, or alone in silence or in their place."""
     wanted = recording.fault.initiating
     if wanted and apart(dumps, recording.world) == wanted:
@@ -158,6 +173,10 @@ def _world(recording: Recording, files: Mapping[str, str]) -> int | None:
         f" of {size}\n",
         f"Num processes = {size}",
         f"['dp_shard'], [{size}]",
+        f"/{size:02d} |",
+        f'"world": {size},',
+        f"data parallel group of {size} ",
+        f"/{size} clients joined",
     )
     return size if any(s in text for s in shown) else None
 

@@ -1,7 +1,8 @@
 """`python -m train lab --table`: what each fault shows under each wrapper, from the stored recordings alone.
 
 One row a fault and wrapper: the first telling line, who waits, whether the timeout came, dumps. For `lab_train` and
-`lab_val` also what `inspect` makes of them, without a model; `lab_test` is described but never read by the product.
+`lab_val` also what `inspect` makes of them, without a model; `lab_test` and `lab_fresh` are described but never read
+by the product.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from train.lab.faults import SPLITS
 from train.lab.plan import Recording
-from train.lab.store import stored
+from train.lab.store import stored_dumps, stored_logs
 from train.lab.witness import telling_line
 
 _READ_SPLITS = ("lab_train", "lab_val")
@@ -93,8 +94,8 @@ def _told(recording: Recording, folder: Path) -> Told:
     return Told(
         recording=recording,
         incident=json.loads((folder / "incident.json").read_text()),
-        line=telling_line(stored(folder, "*.log")),
-        dumps=len(stored(folder, "*.json")),
+        line=telling_line(stored_logs(folder)),
+        dumps=len(stored_dumps(folder)),
         found=found,
         blamed=blamed,
         blamed_by_logs=by_logs,

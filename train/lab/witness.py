@@ -16,7 +16,8 @@ _LOST = (
     r"|Software caused connection abort|connect: Network is unreachable"
 )
 _START = (
-    r"connectFullMesh failed|Connect timeout|[Ww]ait timeout after|Socket Timeout|RendezvousTimeout|timed out after"
+    r"connectFullMesh failed|Connect timeout|[Ww]ait timeout after|Socket Timeout|RendezvousTimeout"
+    r"|timed out after \d+ms"
 )
 _OTHER = (
     r"failed to pass monitoredBarrier|timed out in monitoredBarrier|Detected mismatch between collectives"
@@ -28,6 +29,12 @@ _WAITING = re.compile(rf"\[rank(\d+)\]:.*(?:{_LOST}|{_START}|Watchdog caught col
 _THROWN = re.compile(
     r"\[rank(\d+)\]:.*Detected mismatch between collectives|\[(?:rank|default)(\d+)\]: *what\(\):.*preamble"
 )
+#: The parent of spawned processes repeats the traceback of the first that failed, without a prefix.
+_SPAWNED = re.compile(r"^-- Process (\d+) terminated with the following error:$", re.MULTILINE)
+#: A rank that has no group yet raises without a prefix of its own: a label or the name of its file says who it is.
+_LABELLED = re.compile(rf"^(\d+): .*(?:{_START}|clients joined|Failed to recv, got 0 bytes)", re.MULTILINE)
+_LABELLED_ABORT = re.compile(r"^(\d+): +what\(\):.*preamble", re.MULTILINE)
+_OWN_FILE = re.compile(r"^train-(\d+)\.log$")
 _IN_TREE = re.compile(r"^attempt_\d+/(\d+)/stderr\.log$")
 _FRAME = re.compile(r"\[rank(\d+)\]:   File \"[^\"]+\", line \d+, in (\w+)")
 _WORK = re.compile(r"\[rank(\d+)\]:.*Watchdog caught .*(OpType=\w+, NumelIn=\d+)")
@@ -62,7 +69,9 @@ def attest(files: Mapping[str, str]) -> Shown:
     match = _TIMEOUT.search(text)
     return Shown(
         incident=_INCIDENT.search(text) is not None,
-        waiting=tuple(sorted({int(m[1]) for m in _WAITING.finditer(text)} | _thrown(files) | _unconnected(files))),
+        waiting=tuple(
+            sorted({int(m[1]) for m in _WAITING.finditer(text)} | _thrown(files) | _unconnected(files) | _alone(files))
+        ),
         timeout_s=int(match[1] or match[2]) / 1000 if match else None,
         raised=_ranks(re.findall(r"\[rank(\d+)\]: Traceback", text)),
         checked=_CHECKED.search(text) is not None,
@@ -71,7 +80,7 @@ def attest(files: Mapping[str, str]) -> Shown:
     )
 
 
-def _ranks(found: Iterable[str]) -> tuple[int, ...]:
+def _ranks(found: Iterable[str | int]) -> tuple[int, ...]:
     return tuple(sorted({int(r) for r in found}))
 
 
@@ -90,8 +99,20 @@ def _thrown(files: Mapping[str, str]) -> set[int]:
     found = {int(m[1] or m[2]) for text in files.values() for m in _THROWN.finditer(text)}
     for name, text in files.items():
         # The message of a C++ abort has no prefix of its own; in a folder of one node the path names the rank.
-        if (tree := _IN_TREE.match(name)) and re.search(r"what\(\):.*preamble", text):
-            found.add(int(tree[1]))
+        if (own := _IN_TREE.match(name) or _OWN_FILE.match(name)) and re.search(r"what\(\):.*preamble", text):
+            found.add(int(own[1]))
+        found |= {int(m[1]) for m in _LABELLED_ABORT.finditer(text)}
+    return found
+
+
+def _alone(files: Mapping[str, str]) -> set[int]:
+    """Ranks whose wait is told by a parent, or before they have a group."""
+    found: set[int] = set()
+    for name, text in files.items():
+        found |= {int(m[1]) for m in _LABELLED.finditer(text)}
+        found |= {int(m[1]) for m in _SPAWNED.finditer(text) if re.search(f"{_LOST}|{_START}", text[m.end() :])}
+        if (own := _OWN_FILE.match(name)) and re.search(f"{_START}|clients joined|Failed to recv, got 0 bytes", text):
+            found.add(int(own[1]))
     return found
 
 

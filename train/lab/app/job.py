@@ -1,10 +1,8 @@
-"""The parts that all scripts share: process group, model, loader, saving, evaluation, and facts for the lab."""
+"""The parts that all scripts share: process group, model, loader, a step, saving and evaluation."""
 
 from __future__ import annotations
 
-import json
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -14,7 +12,7 @@ import torch.distributed as dist
 from hostio import Host
 from network import FEATURES, Tower, spread, synchronise
 from torch import Tensor
-from traces import recorded, replace, watch
+from traces import keep_facts, watch
 
 ROWS = 24
 
@@ -32,7 +30,7 @@ class Job:
         self.host = Host(self.rank, note)
         torch.manual_seed(int(os.environ.get("RUN_SEED", "0")))
         dist.init_process_group("gloo", timeout=timedelta(seconds=limit))
-        _watch(self.rank)
+        keep_facts(self.rank)
         watch(self.rank, limit)
         self.host.at("start", self.host.first)
         self.model = spread(Tower(depth=int(os.environ.get("RUN_DEPTH", "3"))), self.how)
@@ -72,6 +70,16 @@ class Job:
         self.host.at("optim", step)
         self.optimizer.step()
         self.optimizer.zero_grad()
+
+    def train_step(self, step: int, batch: Tensor) -> Tensor:
+        """Forward, backward, update; the loss. One rank may have a collective of its own in between."""
+        self.host.at("prepare", step)
+        loss = self.forward(batch, step)
+        loss.backward()
+        if self.host.is_now("extra", step):
+            dist.all_reduce(torch.ones(5))
+        self.update(step)
+        return loss.detach()
 
     def mean(self, value: Tensor, step: int) -> float:
         """The mean of a number over all ranks."""
@@ -117,18 +125,3 @@ class Job:
         self.host.at("close", self.host.first)
         dist.barrier()
         dist.destroy_process_group()
-
-
-def _watch(rank: int) -> None:
-    """Write the counters of this rank beside the logs, for the lab's eyes only."""
-    folder = os.environ.get("RUN_FACTS")
-    if folder:
-        threading.Thread(target=_write_facts, args=(os.path.join(folder, f"{rank}.json"),), daemon=True).start()
-
-
-def _write_facts(path: str) -> None:
-    while True:
-        _, found = recorded()
-        entries = found.get("entries", [])[-3:]
-        replace(path, json.dumps({"status": found.get("pg_status"), "entries": entries, "time": time.time()}))
-        time.sleep(0.4)

@@ -6,8 +6,6 @@ import logging
 import os
 import sys
 
-import torch
-import torch.distributed as dist
 from job import Job
 
 RANK = int(os.environ["RANK"])
@@ -21,17 +19,6 @@ def bar(step: int, total: int, loss: float) -> None:
         sys.stderr.flush()
 
 
-def train_step(job: Job, step: int, batch: torch.Tensor) -> torch.Tensor:
-    """Forward, backward, update."""
-    job.host.at("prepare", step)
-    loss = job.forward(batch, step)
-    loss.backward()
-    if job.host.is_now("extra", step):
-        dist.all_reduce(torch.ones(5))
-    job.update(step)
-    return loss.detach()
-
-
 def main() -> None:
     """Run all steps."""
     logging.basicConfig(level=logging.INFO if RANK == 0 else logging.WARNING)
@@ -41,7 +28,7 @@ def main() -> None:
     for step, batch in enumerate(job.loader(), 1):
         if job.host.is_now("nan", step):
             continue
-        loss = train_step(job, step, batch)
+        loss = job.train_step(step, batch)
         bar(step, job.steps, float(loss))
         if step % 4 == 0:
             log.info("Step %d | loss:%.6f lr:2e-05 tokens_per_second:%d", step, job.mean(loss, step), 1536 + step)

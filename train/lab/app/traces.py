@@ -26,21 +26,45 @@ def recorded() -> tuple[str, dict[str, Any]]:
 
 
 def watch(rank: int, limit: float) -> None:
-    """Start the thread where the run names a folder for dumps."""
+    """Start the thread where the run names a folder for dumps; `RUN_TRACES_FORM` says in which form (json, pickle)."""
     if folder := os.environ.get("RUN_TRACES"):
-        path = os.path.join(folder, f"comm_lib_trace_rank_{rank}.json")
-        threading.Thread(target=_watch, args=(path, _SHARE * limit), daemon=True).start()
+        pickled = os.environ.get("RUN_TRACES_FORM") == "pickle"
+        path = os.path.join(folder, f"nccl_trace_rank_{rank}" if pickled else f"comm_lib_trace_rank_{rank}.json")
+        threading.Thread(target=_watch, args=(path, _SHARE * limit, pickled), daemon=True).start()
 
 
-def _watch(path: str, patience: float) -> None:
+def _watch(path: str, patience: float, pickled: bool) -> None:
     written = 0
     while True:
         time.sleep(_POLL_S)
         text, found = recorded()
         newest = newest_call(found)
         if newest not in (0, written) and time.time() - newest / 1e9 > patience:
-            replace(path, one_call_a_line(text))
+            replace(path, pickled_record() if pickled else one_call_a_line(text).encode())
             written = newest
+
+
+def pickled_record() -> bytes:
+    """The recorder as the process group of accelerators writes it: a pickle, with the stack of each call."""
+    from torch._C._distributed_c10d import _dump_fr_trace  # type: ignore[attr-defined]
+
+    return bytes(_dump_fr_trace(includeCollectives=True, includeStackTraces=True, onlyActive=False))
+
+
+def keep_facts(rank: int) -> None:
+    """Write the counters of this rank beside the logs, for the lab's eyes only."""
+    folder = os.environ.get("RUN_FACTS")
+    if folder:
+        threading.Thread(target=_write_facts, args=(os.path.join(folder, f"{rank}.json"),), daemon=True).start()
+
+
+def _write_facts(path: str) -> None:
+    while True:
+        _, found = recorded()
+        entries = found.get("entries", [])[-3:]
+        facts = {"status": found.get("pg_status"), "entries": entries, "time": time.time()}
+        replace(path, json.dumps(facts).encode())
+        time.sleep(_POLL_S)
 
 
 def newest_call(found: dict[str, Any]) -> int:
@@ -53,8 +77,8 @@ def one_call_a_line(text: str) -> str:
     return text.replace("},{", "},\n{")
 
 
-def replace(path: str, text: str) -> None:
+def replace(path: str, content: bytes) -> None:
     """Write `path` so that nobody sees it half written."""
-    with open(path + ".new", "w") as out:
-        out.write(text)
+    with open(path + ".new", "wb") as out:
+        out.write(content)
     os.replace(path + ".new", path)

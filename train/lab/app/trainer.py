@@ -6,8 +6,6 @@ import os
 import sys
 import time
 
-import torch
-import torch.distributed as dist
 from job import Job
 
 RANK = int(os.environ["RANK"])
@@ -33,17 +31,6 @@ def bar(step: int, total: int, begin: float) -> None:
         sys.stderr.flush()
 
 
-def training_step(job: Job, step: int, batch: torch.Tensor) -> torch.Tensor:
-    """Forward, backward, update."""
-    job.host.at("prepare", step)
-    loss = job.forward(batch, step)
-    loss.backward()
-    if job.host.is_now("extra", step):
-        dist.all_reduce(torch.ones(5))
-    job.update(step)
-    return loss.detach()
-
-
 def main() -> None:
     """Run all steps."""
     main_print(f"***** Running training *****\n  Num processes = {os.environ['WORLD_SIZE']}")
@@ -53,7 +40,7 @@ def main() -> None:
     for step, batch in enumerate(job.loader(), 1):
         if job.host.is_now("nan", step):
             continue
-        loss = training_step(job, step, batch)
+        loss = job.train_step(step, batch)
         bar(step, job.steps, begin)
         if step % 5 == 0:
             mean = job.mean(loss, step)
