@@ -48,7 +48,14 @@ def collect_next(incident: Incident, *, sure: bool) -> tuple[str, ...]:
     """What to record next time; for an undetermined incident never empty, only what this input lacks."""
     wishes = []
     kinds = {e.kind for e in incident.events}
-    if incident.world_size is None or len(incident.waiting) < incident.world_size:
+    unheard = [row.rank for row in incident.ledger if row.unheard]
+    if unheard:
+        it, its = ("it", "its log is") if len(unheard) == 1 else ("they", "their logs are")
+        wishes.append(
+            f"what {_some(unheard)} printed: nothing here is known to be from there, so {it} did not come or {its} not"
+            " here (torchrun --log-dir DIR --redirects 3 --tee 3 keeps every rank's)"
+        )
+    elif incident.world_size is None or len(incident.waiting) < incident.world_size:
         wishes.append(
             "the logs of every rank, not only of those that print the timeout"
             " (torchrun --log-dir DIR --redirects 3 --tee 3)"

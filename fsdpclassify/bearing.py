@@ -57,11 +57,19 @@ def _judged(
         return event
     before = start - event.time
     if before > _LONG_BEFORE_S:
-        return _aside(event, "earlier", f"{before / 60:.0f} minutes before the wait began: not its cause")
+        return _aside(event, "earlier", f"{_span(before)} before the wait began: not its cause")
     after = {s for t, s in steps if s is not None and event.time + _ON_ITS_WAY_S < t < detection.time}
     if event.name != "link" and event.name != "iommu" and len(after) >= _STEPS_AFTER:
         return _aside(event, "earlier", f"the run made {len(after)} more steps after it")
     return event
+
+
+def _span(seconds: float) -> str:
+    """Minutes up to three hours, hours up to three days, days above."""
+    for unit, length in (("days", 86400.0), ("hours", 3600.0)):
+        if seconds >= 3 * length:
+            return f"{seconds / length:.0f} {unit}"
+    return f"{seconds / 60:.0f} minutes"
 
 
 def _aside(event: Event, name: str, why: str) -> Event:

@@ -7,13 +7,12 @@ server hold none, whatever they print.
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from dataclasses import replace
 
 from fsdpclassify.absent_node import absent_node
+from fsdpclassify.aftermath import without_aftermath
+from fsdpclassify.attempts import Episode, episodes
 from fsdpclassify.bearing import bearing
 from fsdpclassify.clocks import clock_offsets, corrected
 from fsdpclassify.ledger import build_ledger, world_size
@@ -29,20 +28,16 @@ from fsdpclassify.records import (
     InputKind,
     Line,
 )
-from fsdpclassify.roles import came_before, failed_ranks, is_clocked, missing_ranks, recorded_stops, waiting_ranks
-from fsdpclassify.speakers import speakers
-
-#: Progress this many seconds after a detection belongs to a new episode, not to lines printed late.
-_SETTLE_S = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Episode:
-    """The detections of one incident and all events of its attempt."""
-
-    detections: tuple[Event, ...]
-    events: tuple[Event, ...]
-    restart: Event | None = None
+from fsdpclassify.roles import (
+    came_before,
+    failed_ranks,
+    is_clocked,
+    missing_ranks,
+    recorded_stops,
+    unheard_ranks,
+    waiting_ranks,
+)
+from fsdpclassify.speakers import Heard
 
 
 def find_incidents(
@@ -55,25 +50,8 @@ def find_incidents(
     detections = sorted(_estimated(_detections(lines, events, kinds), events), key=order.key)
     if not detections and hung:
         detections = _stated_hang(lines, kinds)
-    episodes = _episodes(detections, events, order)
-    found = [_assemble(e, lines, dated, offsets, kinds) for e in episodes]
-    return [_bounded(x, i, episodes) for i, x in enumerate(found)]
-
-
-def _bounded(incident: Incident, index: int, episodes: Sequence[Episode]) -> Incident:
-    """The incident with the lines of each file that lie between the neighbouring episodes."""
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
-    restart = episodes[index].restart
-    if restart is not None:
-        first[restart.line.source] = restart.line.number
-    for other in episodes[:index]:
-        for e in other.detections:
-            first[e.line.source] = max(first.get(e.line.source, 0), e.line.number + 1)
-    for other in episodes[index + 1 :]:
-        for e in other.detections:
-            last[e.line.source] = min(last.get(e.line.source, 1 << 60), e.line.number - 1)
-    return replace(incident, first_line=first, last_line=last)
+    heard = Heard.of(lines)
+    return [_assemble(e, heard, dated, offsets, kinds) for e in episodes(detections, events, lines, order)]
 
 
 def _detections(lines: Sequence[Line], events: Sequence[Event], kinds: Sequence[InputKind | None]) -> list[Event]:
@@ -120,7 +98,7 @@ def _estimated(detections: Sequence[Event], events: Sequence[Event]) -> list[Eve
     for e in events:
         if is_clocked(e) and e.time is not None and e.name in _NOTICES:
             noticed[e.line.source] = min(e.time, noticed.get(e.line.source, e.time))
-    if not noticed or any(e.kind is EventKind.ATTEMPT for e in events):
+    if not noticed or any(e.kind is EventKind.ATTEMPT and e.name != "resumed" for e in events):
         return list(detections)
     time = max(noticed.values())
     return [d if d.line.stamped else replace(d, time=time, estimated=True) for d in detections]
@@ -167,8 +145,10 @@ def _silent_device_wait(
     if not faults or not ready:
         return []
     last = ready[-1].line
-    after = [line for line in lines if line.source == last.source and line.number > last.number]
-    progressed = any(e.kind in (EventKind.STEP, EventKind.PROGRESS) and e.line in after for e in events)
+    progressed = any(
+        e.kind in (EventKind.STEP, EventKind.PROGRESS) and e.line.source == last.source and e.line.number > last.number
+        for e in events
+    )
     if progressed or kinds[last.source] is InputKind.SYSTEM:
         return []
     return [replace(ready[-1], kind=EventKind.STATED_HANG, name="device_wait")]
@@ -183,115 +163,9 @@ def _stated_hang(lines: Sequence[Line], kinds: Sequence[InputKind | None]) -> li
     return [Event(kind=EventKind.STATED_HANG, line=last, rank=None, time=last.time, name="stated")]
 
 
-def _episodes(detections: Sequence[Event], events: Sequence[Event], order: Order) -> list[Episode]:
-    marks = _Marks(events, order)
-    groups: list[list[Event]] = []
-    for event in detections:
-        if groups and not marks.progress_between(groups[-1][-1], event):
-            groups[-1].append(event)
-        else:
-            groups.append([event])
-    return [_episode(g, i, groups, events, order) for i, g in enumerate(groups)]
-
-
-def _episode(
-    group: Sequence[Event], index: int, groups: Sequence[Sequence[Event]], events: Sequence[Event], order: Order
-) -> Episode:
-    found = _events_of(group, index, groups, events, order)
-    restart = _last_restart(found, group[0], order)
-    if restart is not None:
-        found = [e for e in found if e.kind in _LASTING or not order.is_before(e, restart)]
-    return Episode(detections=tuple(group), events=tuple(found), restart=restart)
-
-
-#: What one attempt says of the run holds for the next.
-_LASTING = frozenset({EventKind.WORLD, EventKind.RANK_MAP, EventKind.TRAINER, EventKind.SERVER})
-
-
-def _last_restart(events: Sequence[Event], detection: Event, order: Order) -> Event | None:
-    """The last restart before the wait that the new attempt lived through: it finished a step in between."""
-    marks = [e for e in events if e.kind is EventKind.ATTEMPT and order.is_before(e, detection)]
-    for mark in reversed(marks):
-        if any(e.kind is EventKind.STEP and order.is_before(mark, e) and order.is_before(e, detection) for e in events):
-            return mark
-    return None
-
-
-class _Marks:
-    """Steps, bars and restarts in order, with the furthest step up to each: looked up for every pair of detections."""
-
-    def __init__(self, events: Sequence[Event], order: Order) -> None:
-        self._order = order
-        kinds = (EventKind.STEP, EventKind.PROGRESS, EventKind.ATTEMPT)
-        found = sorted(((order.key(e), e) for e in events if e.kind in kinds), key=lambda m: m[0])
-        self._keys = [key for key, _ in found]
-        self._events = [e for _, e in found]
-        self._best = list(accumulate((e.step if e.step is not None else -1 for e in self._events), max))
-        self._first: dict[tuple[int, int], int] = {}
-        for e in events:
-            if e.line.rank is not None:
-                self._first.setdefault((e.line.source, e.line.rank), e.line.number)
-
-    def progress_between(self, last: Event, event: Event) -> bool:
-        """Whether some rank shows a new step, or the launcher a restart, between two detections."""
-        lo, hi = self._order.key(last), self._order.key(event)
-        first = bisect_right(self._keys, lo)
-        best = self._best[first - 1] if first else -1
-        between = range(first, bisect_left(self._keys, hi))
-        settled = lo[0] if _began_after(event, last) else lo[0] + _SETTLE_S
-        return any(self._is_progress(self._events[i], self._keys[i], last, settled, best) for i in between)
-
-    def _follows(self, e: Event, last: Event) -> bool:
-        """Whether `e` was printed after `last`: in one file, by a rank that had spoken in it before `last`.
-
-        A rank whose first line comes later may have been put there by `cat`, whenever it ran.
-        """
-        if e.line.source != last.line.source:
-            return False
-        return e.line.rank is None or self._first[(e.line.source, e.line.rank)] <= last.line.number
-
-    def _is_progress(self, e: Event, key: tuple[float, int], last: Event, settled: float, best: int) -> bool:
-        by_clock = self._order.by_clock
-        if not by_clock and not self._follows(e, last):
-            return False  # without clocks, only the order within one interleaved file means anything
-        late = by_clock and key[0] < settled
-        if e.kind is EventKind.ATTEMPT:
-            return not (late and e.name == "start_up")
-        return e.kind is EventKind.STEP and e.step is not None and e.step > best and not late
-
-
-def _began_after(event: Event, earlier: Event) -> bool:
-    """Whether the wait that `event` gives up began only after `earlier`: what stands between is no late flush."""
-    if event.time is None or earlier.time is None or not event.elapsed_s:
-        return False
-    if not (event.line.stamped and earlier.line.stamped):
-        return False  # times taken over from other lines are too old by an unknown amount
-    return event.time - event.elapsed_s >= earlier.time
-
-
-def _events_of(
-    group: Sequence[Event], index: int, groups: Sequence[Sequence[Event]], events: Sequence[Event], order: Order
-) -> list[Event]:
-    """All events of the attempt: after the previous episode's last detection, before the next one's first."""
-    lo = order.key(groups[index - 1][-1]) if index else (float("-inf"), -1)
-    hi = order.key(groups[index + 1][0]) if index + 1 < len(groups) else (float("inf"), 1 << 60)
-    stated = [e for e in group if e.kind is EventKind.STATED_HANG]
-    printed = [e for e in events if not order.is_recorded(e) and (lo < order.key(e) < hi or order.is_timeless(e))]
-    return printed + [e for e in events if order.is_recorded(e) and _nearest(e, groups, order) == index] + stated
-
-
-def _nearest(event: Event, groups: Sequence[Sequence[Event]], order: Order) -> int:
-    """The episode whose detections lie nearest to what a dump shows; without clocks the last one."""
-    if event.time is None or not order.by_clock:
-        return len(groups) - 1
-    time = event.time
-    apart = [min((abs(d.time - time) for d in group if d.time is not None), default=math.inf) for group in groups]
-    return apart.index(min(apart))
-
-
 def _assemble(
     episode: Episode,
-    lines: Sequence[Line],
+    heard: Heard,
     dated: bool,
     offsets: Mapping[str, float],
     kinds: Sequence[InputKind | None],
@@ -299,27 +173,42 @@ def _assemble(
     detection = _leading(episode.detections)
     onset = _onset(episode.detections)
     world = world_size(episode.events)
-    episode = replace(episode, events=bearing(episode.events, lines, detection, onset, world))
+    episode = replace(episode, events=bearing(episode.events, heard.witnesses, detection, onset, world))
     waiting = waiting_ranks(episode.events)
+    telling = without_aftermath(episode.events, episode.lines, detection, onset, waiting)
+    episode = replace(episode, events=telling)
     failed = failed_ranks(episode.events, detection, onset, waiting)
-    speaking = speakers(lines)
     # A rank that failed explains the wait; silence of others then says nothing.
-    missing = missing_ranks(episode.events, waiting, world, () if failed else speaking)
+    missing = missing_ranks(episode.events, waiting, world, () if failed else heard.speakers)
     if not failed and not recorded_stops(episode.events)[0]:
-        node = absent_node(lines, episode.events, waiting, world, kinds)
+        node = absent_node(heard.witnesses, episode.events, waiting, world, kinds)
         missing = node if set(missing) <= set(node) else missing
+    else:
+        node = ()
+    ranks = {line.rank for line in heard.witnesses if line.rank is not None}
+    unheard = unheard_ranks(episode.events, set(missing) - set(node), ranks)
     return Incident(
         detection=detection,
         events=episode.events,
-        lines=tuple(lines),
+        lines=episode.lines,
         collective=_collective(episode, detection, onset, dated),
         onset=onset,
         world_size=world,
         waiting=waiting,
         failed=failed,
         missing=missing,
-        ledger=build_ledger(episode.events, lines, waiting=waiting, failed=failed, missing=missing, offsets=offsets),
+        ledger=build_ledger(
+            episode.events,
+            heard.witnesses,
+            waiting=waiting,
+            failed=failed,
+            missing=missing,
+            offsets=offsets,
+            unheard=unheard,
+        ),
         nodes=tuple(sorted({e.line.node for e in episode.events if e.line.node and e.name != "elsewhere"})),
+        first_line=episode.first_line,
+        last_line=episode.last_line,
     )
 
 
@@ -362,10 +251,16 @@ def _collective(episode: Episode, detection: Event, onset: float | None, dated: 
         group=_group(first, episode.events),
         seq=first.seq,
         timeout_s=timeout,
-        onset=onset,
+        onset=_to_the_second(onset, detection),
         detected=detection.time,
         dated=dated and is_clocked(detection),
     )
+
+
+def _to_the_second(onset: float | None, detection: Event) -> float | None:
+    """The onset no finer than the stamp that it was reckoned from: the fraction of `ran for` is not that of a clock."""
+    whole = onset is not None and detection.time is not None and detection.time.is_integer()
+    return float(round(onset)) if whole and onset is not None else onset
 
 
 def _group(first: Event, events: Sequence[Event]) -> str | None:

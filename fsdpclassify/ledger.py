@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from fsdpclassify.records import Event, EventKind, GroupCounters, LedgerRow, Line, Role
@@ -63,6 +63,7 @@ def build_ledger(
     failed: Sequence[int],
     missing: Sequence[int],
     offsets: Mapping[str, float] | None = None,
+    unheard: Collection[int] = (),
 ) -> tuple[LedgerRow, ...]:
     """One row for every global rank that the input shows, ascending; `offsets` are those of the hosts' clocks."""
     by_rank: dict[int, list[Event]] = defaultdict(list)
@@ -84,7 +85,8 @@ def build_ledger(
     ranks = sorted({*by_rank, *spoke, *waiting, *failed, *missing})
     roles = _Roles(set(waiting), set(failed), set(missing))
     rows = (_row(r, by_rank[r], roles, nodes.get(r), ends.get(r)) for r in ranks)
-    return tuple(replace(row, clock_offset_s=(offsets or {}).get(row.node or "")) for row in rows)
+    hosts = offsets or {}
+    return tuple(replace(r, clock_offset_s=hosts.get(r.node or ""), unheard=r.rank in unheard) for r in rows)
 
 
 class _Roles:

@@ -35,6 +35,10 @@ class Order:
             return (float("inf"), position)
         return (event.time if event.time is not None else self._starts.get(event.line.source, float("inf")), position)
 
+    def start(self, source: int) -> float | None:
+        """The first stamp of a file; None if it has none."""
+        return self._starts.get(source)
+
     def is_timeless(self, event: Event) -> bool:
         """Whether the event states how a host is, at no time: it belongs to every episode."""
         return self.by_clock and event.line.source in self._timeless

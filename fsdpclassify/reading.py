@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from fsdpclassify.incident import find_incidents
@@ -13,6 +13,8 @@ from fsdpclassify.records import Event, EventKind, FatalError, Incident, InputKi
 from fsdpclassify.roles import is_fault
 from fsdpclassify.sources import Anchor, Source, read
 
+#: Reports cut printed lines to what they show once secrets are masked, so that no half of one is left.
+_MASKED_CHARACTERS = 4000
 _FATAL = (EventKind.ERROR, EventKind.KILL, EventKind.EXIT, EventKind.SIGNAL, EventKind.HARDWARE)
 
 
@@ -38,11 +40,14 @@ def find(sources: Sequence[Source], *, hung: bool = False) -> Findings:
     lines, dated = read_lines(_without_hints(reading.lines, kinds))
     events = parse(lines)
     recorded = shelf.recorded()
+    rows = reading.inputs if recorded is None else _explained(reading.inputs, recorded.reasons)
+    if recorded is not None and (apart := _of_another_run(recorded, events, dated=dated)):
+        rows, recorded = _explained(rows, apart), None
     if recorded is not None:
         events, dated = _with_dumps(events, recorded, dated=dated)
     incidents = find_incidents(lines, events, kinds=kinds, hung=hung, dated=dated)
     return Findings(
-        inputs=reading.inputs if recorded is None else _explained(reading.inputs, recorded),
+        inputs=rows,
         kinds=kinds,
         lines=tuple(lines),
         events=tuple(events),
@@ -62,9 +67,20 @@ def _with_dumps(events: Sequence[Event], recorded: Recorded, *, dated: bool) -> 
     return [*events, *events_of(recorded, shift)], dated or is_alone
 
 
-def _explained(rows: Sequence[InputRow], recorded: Recorded) -> tuple[InputRow, ...]:
+def _of_another_run(recorded: Recorded, events: Sequence[Event], *, dated: bool) -> dict[int, str]:
+    """For the input of every dump why it is not used, if they are of another run than the logs; else {}."""
+    from fsdpclassify.recorder.clock import elsewhen  # most inputs hold no dump
+
+    apart = elsewhen(recorded.front, events, dated=dated)
+    if apart is None:
+        return {}
+    why = f"its calls lie {apart / 3600:,.0f} hours from the waits that the logs show: of another run and not used"
+    return dict.fromkeys(recorded.sources.values(), why)
+
+
+def _explained(rows: Sequence[InputRow], reasons: Mapping[int, str]) -> tuple[InputRow, ...]:
     """The rows, with a message at each dump that is not used."""
-    return tuple(replace(row, message=recorded.reasons.get(index, row.message)) for index, row in enumerate(rows))
+    return tuple(replace(row, message=reasons.get(index, row.message)) for index, row in enumerate(rows))
 
 
 def _without_hints(raws: Sequence[RawLine], kinds: Sequence[InputKind | None]) -> Sequence[RawLine]:
@@ -91,7 +107,7 @@ def first_fatal_error(findings: Findings) -> FatalError | None:
         path=findings.inputs[first.line.source].path,
         line=first.line.number,
         rank=first.rank,
-        text=first.line.text.strip()[:500],
+        text=(first.line.front + first.line.text).strip()[:_MASKED_CHARACTERS],
     )
 
 

@@ -73,6 +73,8 @@ class Line:
     unprefixed: bool = True
     #: Which of the logs that were concatenated into one file; positions mean nothing between parts.
     part: int = 0
+    #: What stood in front of `text` on the same physical line, where two messages were glued together.
+    front: str = ""
 
 
 class EventKind(StrEnum):
@@ -216,6 +218,8 @@ class LedgerRow:
     dump: bool = False
     log_end: float | None = None
     clock_offset_s: float | None = None
+    #: Nothing in the input was printed by this rank or about it: it did not come, or its log is not here.
+    unheard: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -205,6 +205,24 @@ def missing_ranks(
     return tuple(sorted(named or (_quiet_speakers(events, set(waiting), set(speakers)) if whole else ())))
 
 
+def unheard_ranks(events: Iterable[Event], missing: Collection[int], speaking: Collection[int]) -> tuple[int, ...]:
+    """Those of `missing` for which nothing speaks but that nothing in the input is by them or about them."""
+    heard = set(speaking)
+    for e in events:
+        if e.rank is not None and (e.kind is not EventKind.RECORDED or e.name != "no_dump"):
+            heard.add(e.rank)
+        if e.kind in (EventKind.BARRIER, EventKind.EXIT) or (e.kind is EventKind.JOINED and e.name == "lagging"):
+            heard.update(e.ranks)
+        if e.kind is EventKind.STORE and e.peer is not None:
+            heard.add(e.peer)
+        if e.kind in _OF_A_MAIN_PROCESS and e.rank is None:
+            heard.add(0)  # what names no rank is mostly printed by the first one
+    return tuple(sorted(set(missing) - heard))
+
+
+_OF_A_MAIN_PROCESS = frozenset({EventKind.STEP, EventKind.PROGRESS, EventKind.PHASE})
+
+
 def _gap(waiting: set[int], world: int | None) -> set[int]:
     """The one rank that is absent from waiting ranks which else fill whole nodes of `_NODE` ranks from rank 0 on.
 

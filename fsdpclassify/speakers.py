@@ -4,8 +4,37 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from fsdpclassify.records import Line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """Who speaks in the whole input, found once for all its incidents.
+
+    `witnesses` has one line for each rank on each node in each file, the last one with a stamp.
+    """
+
+    speakers: frozenset[int]
+    witnesses: tuple[Line, ...]
+
+    @classmethod
+    def of(cls, lines: Sequence[Line]) -> Heard:
+        """What `lines` show."""
+        found: dict[tuple[int, int | None, str | None], Line] = {}
+        for line in lines:
+            key = (line.source, line.rank, line.node)
+            known = found.get(key)
+            if known is None or (line.stamped and _is_later(line, known)):
+                found[key] = line
+        return cls(speakers=frozenset(speakers(lines)), witnesses=tuple(found.values()))
+
+
+def _is_later(line: Line, known: Line) -> bool:
+    if not known.stamped or known.time is None:
+        return True
+    return line.time is not None and line.time > known.time
 
 
 def speakers(lines: Sequence[Line]) -> set[int]:

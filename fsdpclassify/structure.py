@@ -79,13 +79,15 @@ def _shapes(x: Incident) -> list[Event]:
 
 def _behind(x: Incident) -> list[Event]:
     """Ranks that a log shows behind, and those for which the waiting ends by flight recorder."""
-    return _recorded(RECORDED_STOPS)(x) + [e for e in x.events if e.kind is EventKind.NOTIFIED and e.rank in x.missing]
+    missing = frozenset(x.missing)
+    return _recorded(RECORDED_STOPS)(x) + [e for e in x.events if e.kind is EventKind.NOTIFIED and e.rank in missing]
 
 
 def _absent(x: Incident) -> list[Event]:
     """What names the missing ranks: dumps, counters or a barrier; else the waits of all the others."""
     named = [*_behind(x), *(e for e in x.events if e.kind is EventKind.BARRIER)]
-    waits = [e for e in x.events if e.kind in (EventKind.TIMEOUT, EventKind.GLOO) and e.rank in x.waiting]
+    waiting = frozenset(x.waiting)
+    waits = [e for e in x.events if e.kind in (EventKind.TIMEOUT, EventKind.GLOO) and e.rank in waiting]
     return (named or waits) if x.missing else []
 
 

@@ -102,3 +102,12 @@ def test_only_what_this_input_lacks_is_asked_for() -> None:
 def test_transport_errors_ask_for_the_transport_s_own_log() -> None:
     line = "node1:14:99 [0] transport/net_ib.cc:1295 NCCL WARN NET/IB : Got completion from peer 10.0.0.2<41>"
     assert "dmesg" in _wishes(line + " with status=12 opcode=0 len=0 vendor err 129 (Recv)")
+
+
+def test_where_only_the_absence_of_a_log_speaks_against_a_rank_that_log_is_asked_for_first() -> None:
+    x = _incident(*(TIMEOUT.format(r) for r in range(7)))
+    first = collect_next(x, sure=True)[0]
+    assert first.startswith("what rank 7 printed: ")
+    assert "or its log is not here" in first
+    heard = _incident(*(TIMEOUT.format(r) for r in range(7)), "[rank7]: loading shard 3")
+    assert not any("is not here" in wish for wish in collect_next(heard, sure=True))

@@ -220,3 +220,14 @@ def test_a_kernel_log_in_the_folder_of_a_rank_speaks_for_its_node(tmp_path: Path
     (x,) = find(collect([tmp_path])).incidents
     assert (x.failed, x.missing) == ((), ())
     assert [e.rank for e in x.events if e.kind is EventKind.HARDWARE] == [None]
+
+
+@pytest.mark.parametrize(
+    ("at", "words"),
+    [("Mar 11 05:50:45", "30 minutes"), ("Mar 10 23:20:45", "7 hours"), ("Mar 01 06:20:45", "10 days")],
+)
+def test_how_long_before_is_said_in_the_unit_that_people_use(at: str, words: str) -> None:
+    line = XID.replace("Mar 11 {at}", at).format(node="bay-20", code=79)
+    (event,) = _hardware(_incident(_run(0, 1, 2), QUIET + line))
+    assert event.detail is not None
+    assert f"{words} before the wait began" in event.detail

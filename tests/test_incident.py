@@ -202,3 +202,29 @@ def test_losing_a_peer_after_somebody_ended_the_whole_run_is_no_incident(end: st
     assert not find(from_text([STEPS + end + LOST])).incidents
     assert len(find(from_text([STEPS + LOST + later])).incidents) == 1
     assert len(find(from_text([STEPS + end + LOST + LATER])).incidents) == 1
+
+
+def test_an_onset_is_no_finer_than_the_stamp_that_it_was_reckoned_from() -> None:
+    ran = watchdog(0).replace("ran for 600000", "ran for 600013")
+    (whole,) = incidents("2026-03-05 04:00:00 step 1 loss: 2\n" + ran)
+    assert whole.collective is not None
+    assert whole.collective.detected is not None
+    assert whole.collective.onset == whole.collective.detected - 600
+    assert whole.onset == pytest.approx(whole.collective.detected - 600.013)
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        (" 12%|# | 12/100 [00:10<01:00, 1.0it/s][rank3]: ValueError: bad sample", 2),
+        (
+            "step 5 loss 2 [rank1]: loading [rank3]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB",
+            2,
+        ),
+        ("2026-03-05 04:00:01,123 ERROR train: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", 2),
+    ],
+)
+def test_the_first_fatal_error_is_shown_as_its_line_was_printed(line: str, number: int) -> None:
+    fatal = first_fatal_error(found("step 1 loss: 2\n" + line + "\n"))
+    assert fatal is not None
+    assert (fatal.line, fatal.text) == (number, line.strip())

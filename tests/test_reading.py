@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from fsdpclassify.masking import mask_text
 from fsdpclassify.parsing import RULES
 from fsdpclassify.reading import ANCHORS, find, first_fatal_error
 from fsdpclassify.records import FatalError, InputStatus
+from fsdpclassify.report.structured import fatal_as_dict
 from fsdpclassify.sources import collect, from_text
 
 OOM = "[rank2]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
@@ -49,9 +52,17 @@ def test_by_clock_the_earlier_error_is_first_wherever_it_stands() -> None:
 
 
 def test_a_long_fatal_line_is_cut() -> None:
-    found = _fatal("[rank1]: ValueError: " + "y" * 900)
+    found = _fatal("[rank1]: ValueError: " + "y" * 9000)
     assert found is not None
-    assert len(found.text) == 500
+    assert len(found.text) == 4000
+    assert len(fatal_as_dict(found)["text"]) == 500
+
+
+def test_a_secret_at_the_end_of_what_is_shown_is_masked_before_the_cut() -> None:
+    found = _fatal("[rank1]: ValueError: " + "y" * 460 + " hf_" + "aB3dE5gH7j" * 4)
+    assert found is not None
+    assert "hf_aB3d" in found.text[:500]
+    assert "hf_aB3d" not in fatal_as_dict(replace(found, text=mask_text(found.text)))["text"]
 
 
 def test_inputs_that_cannot_be_read_are_rows(tmp_path: Path) -> None:

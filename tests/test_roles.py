@@ -170,3 +170,32 @@ def test_after_the_set_up_of_communicators_ranks_wait_whatever_ran_before_it() -
     assert found.waiting == (0, 1)
     (found,) = find(from_text([f"{ready}step 7 loss: 2.0\n"]), hung=True).incidents
     assert found.waiting == ()
+
+
+def unheard(*texts: str) -> list[int]:
+    return [row.rank for row in incident(*texts).ledger if row.unheard]
+
+
+def test_a_missing_rank_for_which_only_the_absence_of_its_log_speaks_is_unheard() -> None:
+    seven = [watchdog(r) for r in range(7)]
+    x = incident(*seven)
+    assert (x.missing, unheard(*seven)) == ((7,), [7])
+    assert unheard(*seven, notified(7, 811)) == []
+    assert unheard("".join(seven) + "[rank7]: loading shard 3 of 9\n") == [], "its log is here"
+
+
+def test_a_rank_that_somebody_names_is_heard_of() -> None:
+    barrier = (
+        "[rank0]: RuntimeError: [Rank 0]: Ranks 3 failed to pass monitoredBarrier in 1800000 ms\n"
+        "[rank0]: more text that follows\n"
+    )
+    x = incident(barrier)
+    assert x.missing == (3,)
+    assert not any(row.unheard for row in x.ledger)
+
+
+def test_what_names_no_rank_may_be_that_of_the_first_one() -> None:
+    others = [watchdog(r) for r in range(1, 8)]
+    assert incident(*others).missing == (0,)
+    assert unheard(*others) == [0]
+    assert unheard("step 4 loss 2.1\n" + "".join(others)) == []

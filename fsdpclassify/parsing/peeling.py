@@ -55,6 +55,7 @@ class Peeled:
     raw: RawLine
     text: str
     body: str
+    front: str = ""
     global_rank: int | None = None
     bracket: int | None = None
     brackets: int = 0

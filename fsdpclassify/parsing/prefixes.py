@@ -81,8 +81,10 @@ def _split_and_peel(raw: RawLine, label: re.Pattern[str] | None = None) -> Itera
         raw = replace(raw, text=inner)
     labelled = label.match(raw.text) if label is not None else None
     front = labelled[0] if labelled else ""
+    said = ""
     for piece in unglue(raw.text[len(front) :], prefixes_end):
-        item = Peeled(raw=raw, text=piece, body=piece, node=raw.hint_node)
+        item = Peeled(raw=raw, text=piece, body=piece, node=raw.hint_node, front=said)
+        said = (said + front + piece)[-_FRONT:]
         if labelled is not None:
             take_label(item, labelled)
         peel(item)
@@ -92,6 +94,8 @@ def _split_and_peel(raw: RawLine, label: re.Pattern[str] | None = None) -> Itera
         yield item
 
 
+#: Of what stands in front of a glued message so much is kept: a bar, or the words of another rank.
+_FRONT = 240
 _line = maker(Line)
 
 
@@ -107,4 +111,5 @@ def _to_line(item: Peeled, time: float | None, ranks: Ranks) -> Line:
         time=time,
         stamped=item.stamp is not None,
         unprefixed=item.plain,
+        front=item.front,
     )

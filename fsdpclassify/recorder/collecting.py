@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from fsdpclassify.records import InputStatus
 
 if TYPE_CHECKING:
+    from fsdpclassify.recorder.dumps import Dump
     from fsdpclassify.recorder.ranks import Claim
     from fsdpclassify.recorder.wavefront import Front
 
@@ -38,6 +39,19 @@ def _stale(claims: Mapping[int, Claim]) -> dict[int, str]:
     }
 
 
+def _part(data: bytes) -> Dump | None:
+    """What is left of a dump that was cut off; None where that is of no use."""
+    from fsdpclassify.recorder.dumps import read_dump
+    from fsdpclassify.recorder.failures import DumpError
+    from fsdpclassify.recorder.loading import load_part
+
+    try:
+        dump = read_dump(load_part(data), is_cut=True)
+    except DumpError:
+        return None
+    return dump if dump.works or any(group.status for group in dump.groups.values()) else None
+
+
 class DumpShelf:
     """Keeps what each input's dump holds; several threads may put dumps on it."""
 
@@ -51,12 +65,16 @@ class DumpShelf:
         from fsdpclassify.recorder.loading import load
         from fsdpclassify.recorder.ranks import Claim
 
+        message = None
         try:
             dump = read_dump(load(data))
         except DumpError as error:
-            return (InputStatus.TRUNCATED if error.is_cut else InputStatus.UNREADABLE), str(error)
+            part = _part(data) if error.is_cut else None
+            if part is None:
+                return (InputStatus.TRUNCATED if error.is_cut else InputStatus.UNREADABLE), str(error)
+            dump, message = part, f"{error}; the {len(part.works)} calls before that are used"
         self._claims[index] = Claim(dump=dump, path=path, hint=hint)
-        return InputStatus.OK, None
+        return (InputStatus.OK if message is None else InputStatus.TRUNCATED), message
 
     def recorded(self) -> Recorded | None:
         """What the dumps show together; None where there is no usable one."""

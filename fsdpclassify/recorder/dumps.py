@@ -73,6 +73,8 @@ class Dump:
     version: tuple[int, int]
     groups: Mapping[str, Group]
     works: tuple[Work, ...]
+    #: Its newest calls may be lost: the file was cut off.
+    is_cut: bool = False
 
     @property
     def newest(self) -> float:
@@ -80,7 +82,7 @@ class Dump:
         return max((work.created for work in self.works), default=0.0)
 
 
-def read_dump(found: Mapping[str, Any]) -> Dump:
+def read_dump(found: Mapping[str, Any], *, is_cut: bool = False) -> Dump:
     """The dump in `found`. Raises `DumpError` if it has neither entries nor groups of the known layout."""
     entries = found.get("entries", [])
     if not isinstance(entries, list | tuple) or not ({"entries", "pg_config", "pg_status"} & set(found)):
@@ -93,7 +95,7 @@ def read_dump(found: Mapping[str, Any]) -> Dump:
     statuses = _by_name(_statuses(found.get("pg_status")), {k: v[0] for k, v in ids.items()}, described)
     groups = {name: _group(name, desc, described, statuses) for name, desc in _all_names(rows, described, statuses)}
     works = tuple(work for row in rows if (work := _work(row, groups)) is not None)
-    return Dump(version=_version(found.get("version")), groups=groups, works=works)
+    return Dump(version=_version(found.get("version")), groups=groups, works=works, is_cut=is_cut)
 
 
 def _version(value: object) -> tuple[int, int]:

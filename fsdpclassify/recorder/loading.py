@@ -8,10 +8,13 @@ import pickle
 from typing import Any, NoReturn
 
 from fsdpclassify.recorder.failures import DumpError
-from fsdpclassify.recorder.opcodes import scan
+from fsdpclassify.recorder.opcodes import completed, scan
+from fsdpclassify.recorder.texts import completed_json
 
 #: Brackets and commas of a JSON text: each may become an object in memory.
 MAX_JSON_VALUES = 4_000_000
+#: An error so near the end is that of a word or number which was cut.
+_LITERAL = 24
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -32,6 +35,19 @@ def load(data: bytes) -> dict[str, Any]:
     return {str(key): value for key, value in found.items() if isinstance(key, str)}
 
 
+def load_part(data: bytes) -> dict[str, Any]:
+    """What a dump that was cut off holds up to its last complete entry; {} if that is nothing.
+
+    Within the same limits as `load`; raises `DumpError` for what no dump holds.
+    """
+    for text in completed(data) if data[:1] == b"\x80" else completed_json(data):
+        try:
+            return load(text)
+        except DumpError:
+            continue
+    return {}
+
+
 def _from_pickle(data: bytes) -> object:
     scan(data)
     try:
@@ -50,7 +66,10 @@ def _from_json(data: bytes) -> object:
     except RecursionError:
         raise DumpError("it is nested too deep") from None
     except json.JSONDecodeError as error:
-        is_cut = error.pos >= len(error.doc.rstrip()) or "Unterminated" in error.msg
+        is_cut = error.pos >= len(error.doc.rstrip()) - _LITERAL or "Unterminated" in error.msg
         raise DumpError(f"the JSON cannot be read: {error.msg} at character {error.pos}", is_cut=is_cut) from None
+    except UnicodeDecodeError as error:
+        is_cut = error.end >= len(data) - _LITERAL
+        raise DumpError(f"the JSON cannot be read: {str(error)[:100]}", is_cut=is_cut) from None
     except ValueError as error:
         raise DumpError(f"the JSON cannot be read: {str(error)[:100]}") from None

@@ -8,7 +8,7 @@ opcodes) is bounded before a single object exists.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from fsdpclassify.recorder.failures import DumpError
 
@@ -76,14 +76,44 @@ def scan(data: bytes) -> None:
         raise DumpError("the pickle ends in the middle", is_cut=True) from None
 
 
+def completed(data: bytes) -> Iterator[bytes]:
+    """Pickles of what a cut pickle holds up to its last complete entry; one of them is well-formed if any can be.
+
+    What is open there is a dictionary, or a list or another dictionary in it: each is closed with what would close
+    it, and which of the two it is shows when they are read. Raises `DumpError` for what a dump never needs.
+    """
+    found = _Scan(data, is_cut=True)
+    try:
+        found.run()
+    except (IndexError, struct.error):
+        pass  # this is where it was cut
+    if not found.safe:
+        return
+    body = bytearray(data[: found.safe])
+    for at in reversed([at for at in found.frames if at < found.safe]):
+        del body[at : at + _FRAME_BYTES]  # what a frame holds is the same without it, and its length is no longer true
+    for end in (b"eu.", b"uu.") if found.safe_marks == _DEEP else (b"u.",):
+        yield bytes(body) + end
+
+
+#: Marks that are open between two entries: that of the dump, and that of its list of entries.
+_DEEP = 2
+_FRAME_BYTES = 9
+
+
 class _Scan:
     """One pass; `_stack` and `_memo` hold for each value of the pickle machine how deep it is nested (memo: 0 is none).
 
     A container that is remembered first and filled later counts as it was: such depth costs the machine nothing.
     """
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes, *, is_cut: bool = False) -> None:
         self._data = data
+        self._is_cut = is_cut
+        self.frames: list[int] = []
+        #: Behind the last container that was closed with at most `_DEEP` marks left open, and how many there were.
+        self.safe = 0
+        self.safe_marks = 0
         self._stack: list[int] = []
         self._marks: list[int] = []
         self._memo = bytearray()
@@ -128,10 +158,13 @@ class _Scan:
             self._pack(code)
         elif code in _MARKED_NEW or code in _MARKED_INTO:
             self._close(code)
+            if 0 < len(self._marks) <= _DEEP:
+                self.safe, self.safe_marks = at, len(self._marks)
         elif code == _PROTO:
             return at + 1
         elif code == _FRAME:
-            return at + _frame(self._data, at)
+            self.frames.append(at - 1)
+            return at + (8 if self._is_cut else _frame(self._data, at))
         else:
             self._refuse(code, at)
         return at

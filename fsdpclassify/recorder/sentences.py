@@ -87,7 +87,8 @@ class Sentences:
         """A rank that left no dump and that others wait for."""
         wait = "waits" if len(waits) == 1 else "wait"
         others = ranks_as_text([w.rank for w in waits])
-        return f"rank {rank} left no dump; {others} {wait} for it in {self.call(waits[0].work)}"
+        left = "left a dump that was cut off" if rank in self._cast.standing else "left no dump"
+        return f"rank {rank} {left}; {others} {wait} for it in {self.call(waits[0].work)}"
 
     def differs(self, rank: int, work: Work, mismatch: Mismatch) -> str:
         """A rank's own call where calls differ."""

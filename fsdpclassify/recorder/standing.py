@@ -52,6 +52,12 @@ class Cast:
         """The last collective of `group` that `rank` is known to have completed; None if nothing is known."""
         return self._last[rank][group][1] if group in self._last[rank] else None
 
+    def may_lack(self, rank: int, group: str) -> bool:
+        """Whether newer calls of `rank` in `group` may be lost: its dump was cut off, and no counters tell of them."""
+        dump = self.standing[rank].dump
+        known = dump.groups.get(group)
+        return dump.is_cut and (known is None or known.status is None or group in self._mixed)
+
     def is_past_somewhere(self, work: Work) -> bool:
         """Whether any rank is known to have completed the collective `work`."""
         return self._furthest.get(work.group, -1) >= work.seq
@@ -122,7 +128,7 @@ def _mixed(dump: Dump) -> set[str]:
     """
     found = {w.group for w in dump.works if w.is_p2p}
     newest: dict[str, int] = {}
-    for work in dump.works:
+    for work in () if dump.is_cut else dump.works:
         newest[work.group] = max(work.seq, newest.get(work.group, -1))
     for name, seq in newest.items():
         status = dump.groups[name].status

@@ -79,8 +79,11 @@ def _wait(cast: Cast, rank: int, work: Work) -> Wait:
     if work.is_p2p and work.operation.peer is None:
         return Wait(rank=rank, work=work, behind=_resting(cast, rank, work))
     others = _peer(cast, work) if work.is_p2p else _others(cast, rank, work)
-    behind = tuple(r for r in others if r in cast.standing and not _has_come(cast, rank, r, work))
-    return Wait(rank=rank, work=work, behind=behind, absent=tuple(r for r in others if r not in cast.standing))
+    away = [r for r in others if r not in cast.standing or not _has_come(cast, rank, r, work)]
+    # A dump that was cut off before it tells is as good as none.
+    absent = [r for r in away if r not in cast.standing or cast.may_lack(r, work.group)]
+    behind = [r for r in away if r in cast.standing and not cast.may_lack(r, work.group)]
+    return Wait(rank=rank, work=work, behind=tuple(behind), absent=tuple(absent))
 
 
 def _outrun_by(cast: Cast, rank: int) -> tuple[Work, tuple[int, ...]] | None:
@@ -107,7 +110,8 @@ def _others(cast: Cast, rank: int, work: Work) -> tuple[int, ...]:
 def _resting(cast: Cast, rank: int, work: Work) -> tuple[int, ...]:
     """Of a batch of p2p calls without names of peers: the ranks of the group that have nothing in flight."""
     others = _others(cast, rank, work)
-    return tuple(r for r in others if r in cast.standing and cast.standing[r].oldest is None)
+    known = (r for r in others if r in cast.standing and not cast.may_lack(r, work.group))
+    return tuple(r for r in known if cast.standing[r].oldest is None)
 
 
 def _peer(cast: Cast, work: Work) -> tuple[int, ...]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from itertools import islice
 from typing import Protocol
 
 from fsdpclassify.records import Event, EventKind, FatalError, Incident, InputRow
@@ -17,6 +19,7 @@ from fsdpclassify.report.structured import (
     ledger_row_as_dict,
     one_line,
 )
+from fsdpclassify.report.terminal import MOST_INCIDENTS, MOST_INPUTS
 from fsdpclassify.report.timeline import LIMIT, timeline
 from fsdpclassify.report.wording import cut, duration, printable, rank_ranges, ranks_in_words, wrap
 
@@ -42,6 +45,8 @@ _EVENT_FACTS = tuple(
 _HOST_KINDS = frozenset({EventKind.HARDWARE, EventKind.KILL, EventKind.MEMORY})
 #: Widths of a cell of the ledger, and of a line about the incident.
 _CELL, _WIDEST = 48, 116
+#: So many lines of a ledger are looked through by eye, and so many runs of ranks in front of one.
+_LEDGER_ROWS, _RUNS = 128, 8
 #: Of a printed line so much is masked and then cut to what is shown.
 _READ_CHARACTERS = 4000
 
@@ -69,7 +74,7 @@ def inspection_as_dict(found: Inspected, fatal: FatalError | None, mask: Callabl
         "schema_version": SCHEMA_VERSION,
         "inputs": [input_as_dict(row) for row in found.inputs],
         "incidents": [_incident(incident, paths, mask) for incident in found.incidents],
-        "first_fatal_error": None if fatal is None else fatal_as_dict(fatal),
+        "first_fatal_error": None if fatal is None else fatal_as_dict(replace(fatal, text=mask(fatal.text))),
         "flight_recorder": None if recorded is None else recorded_as_dict(recorded, paths, mask),
     }
 
@@ -82,6 +87,7 @@ def _incident(incident: Incident, paths: Sequence[str], mask: Callable[[str], st
         "world_size": incident.world_size,
         "waiting_ranks": sorted(incident.waiting),
         "missing_ranks": sorted(incident.missing),
+        "unheard_ranks": sorted(row.rank for row in incident.ledger if row.unheard),
         "failed_ranks": sorted(incident.failed),
         "nodes": list(incident.nodes),
         "clocks": _clocks(incident),
@@ -120,11 +126,15 @@ def _event(event: Event, paths: Sequence[str], mask: Callable[[str], str], *, da
 def render_inspection(found: Json, *, width: int) -> str:
     """The object of `inspection_as_dict` (masked or not) as text ending in a newline."""
     lines: list[str] = []
-    for number, incident in enumerate(found["incidents"], 1):
-        lines += [f"incident {number} of {len(found['incidents'])}", *_facts(incident)]
+    total = len(found["incidents"])
+    if total > MOST_INCIDENTS:
+        lines += [f"of {total:,} incidents the last {MOST_INCIDENTS}; --json has every one", ""]
+    first = max(0, total - MOST_INCIDENTS)
+    for number, incident in enumerate(found["incidents"][first:], first + 1):
+        lines += [f"incident {number} of {total}", *_facts(incident)]
         lines += ["", "Ledger", *_ledger(incident["ledger"])]
         lines += ["", _heading(incident), *_timeline(incident["timeline"], width), ""]
-    if not lines:
+    if not total:
         lines.append("no_timeout: no rank is shown waiting for another in this input")
         fatal = found["first_fatal_error"]
         if fatal is not None:
@@ -132,8 +142,10 @@ def render_inspection(found: Json, *, width: int) -> str:
             lines.append(cut("      " + fatal["text"], width))
     if found.get("flight_recorder") is not None:
         lines += [*render_recorded(found["flight_recorder"]), ""]
-    bad = [row for row in found["inputs"] if row["status"] != "ok"]
-    lines += [printable(f"{row['path']}: {row['status']} {row['message'] or ''}").rstrip() for row in bad]
+    bad = [row for row in found["inputs"] if row["status"] != "ok" or row["message"]]
+    lines += [printable(f"{row['path']}: {row['status']} {row['message'] or ''}").rstrip() for row in bad[:MOST_INPUTS]]
+    if len(bad) > MOST_INPUTS:
+        lines.append(f"… and {len(bad) - MOST_INPUTS:,} more inputs; --json has every one")
     return "\n".join(lines) + "\n"
 
 
@@ -149,6 +161,9 @@ def _facts(incident: Json) -> list[str]:
     rows.append(("world size", str(incident["world_size"] or "not shown")))
     for name in ("waiting", "missing", "failed"):
         rows.append((name, ranks_in_words(incident[f"{name}_ranks"]) or "none shown"))
+    if incident["unheard_ranks"]:
+        words = f"{ranks_in_words(incident['unheard_ranks'])}: nothing here is by or about it; its log may not be here"
+        rows.append(("unheard", words))
     if incident["nodes"]:
         rows.append(("nodes", printable(", ".join(incident["nodes"]))))
     if len(incident["nodes"]) > 1:
@@ -191,11 +206,13 @@ def _ledger(rows: Sequence[Json]) -> list[str]:
     for row in rows:
         alike.setdefault(tuple(_cell(row[name]) for name in _LEDGER_COLUMNS), []).append(row["rank"])
     table: list[tuple[str, ...]] = [("ranks", *_LEDGER_COLUMNS)]
-    table += [(rank_ranges(ranks), *cells) for cells, ranks in alike.items()]
+    table += [(rank_ranges(ranks, _RUNS), *cells) for cells, ranks in islice(alike.items(), _LEDGER_ROWS)]
+    more = len(alike) - len(table) + 1
     shown = [n for n, column in enumerate(zip(*table, strict=True)) if n < 2 or set(column[1:]) != {"-"}]
     table = [tuple(line[n] for n in shown) for line in table]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  " + "  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
+    text = ["  " + "  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
+    return [*text, f"  … and {more:,} rows more; --json has every rank"] if more > 0 else text
 
 
 def _cell(value: object) -> str:

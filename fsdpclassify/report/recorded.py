@@ -17,6 +17,10 @@ _COLUMNS = ("version", "calls", "in flight", "oldest call in flight", "since")
 _GROUP_COLUMNS = ("group", "enqueued", "started", "completed", "in flight")
 
 
+#: So many lines of a table are looked through by eye, and so many runs of ranks in front of one.
+_ROWS, _RUNS = 128, 8
+
+
 def recorded_as_dict(recorded: Recorded, paths: Sequence[str], mask: Callable[[str], str]) -> Json:
     """The object `flight_recorder` of `inspect --json`; `paths` are the labels of the inputs."""
     front = recorded.front
@@ -108,7 +112,7 @@ def render_recorded(found: Json) -> list[str]:
         for group in dump["groups"]:
             if not busy or group["group"] in busy:
                 groups.setdefault(_group_cells(group), []).append(dump["rank"])
-    rows = [(rank_ranges(ranks), *cells) for cells, ranks in groups.items()]
+    rows = [(rank_ranges(ranks, _RUNS), *cells) for cells, ranks in groups.items()]
     return [*lines, *_table(("ranks", *_GROUP_COLUMNS), sorted(rows, key=lambda row: _natural(row[1].split("(")[0])))]
 
 
@@ -132,10 +136,11 @@ def _alike(rows: dict[int, tuple[str, ...]]) -> list[tuple[str, ...]]:
     alike: dict[tuple[str, ...], list[int]] = {}
     for rank, cells in rows.items():
         alike.setdefault(cells, []).append(rank)
-    return [(rank_ranges(ranks), *cells) for cells, ranks in alike.items()]
+    return [(rank_ranges(ranks, _RUNS), *cells) for cells, ranks in alike.items()]
 
 
 def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
-    table = [head, *(tuple(printable(cell) for cell in row) for row in rows)]
+    table = [head, *(tuple(printable(cell) for cell in row) for row in rows[:_ROWS])]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    return ["  " + "  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
+    text = ["  " + "  ".join(map(str.ljust, line, widths)).rstrip() for line in table]
+    return [*text, f"  … and {len(rows) - _ROWS:,} rows more; --json has every rank"] if len(rows) > _ROWS else text

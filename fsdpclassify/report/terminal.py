@@ -6,9 +6,10 @@ log, a path or a bundle passes `printable` or `cut` on its way. Colour is off un
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from fsdpclassify.records import Abstention, Collective, Diagnosis, Evidence, InputStatus, Remedy, Report
+from fsdpclassify.records import Abstention, Collective, Diagnosis, Evidence, InputRow, InputStatus, Remedy, Report
 from fsdpclassify.report.structured import iso
 from fsdpclassify.report.wording import duration, fold, percent, printable, ranks_in_words, wrap
 
@@ -17,6 +18,8 @@ MIN_WIDTH = 40
 #: The telling part of a c10d line starts after a prefix of about a hundred characters.
 TEXT_ROWS = 3
 UNDETERMINED = "undetermined"
+#: Nobody reads further back; and of thousands of inputs or nodes the first ones tell what is wrong.
+MOST_INCIDENTS, MOST_INPUTS, MOST_NODES = 10, 20, 8
 
 #: How a verdict reads with the guilty rank in front; labels that a user added get the general form.
 _PHRASES = {
@@ -59,8 +62,10 @@ def render_report(report: Report, *, width: int = DEFAULT_WIDTH, colour: bool = 
     style = Style(width=max(width, MIN_WIDTH), colour=colour)
     lines: list[str] = []
     total = len(report.incidents)
-    for number in range(total, 0, -1):
+    for number in range(total, max(0, total - MOST_INCIDENTS), -1):
         lines += _incident(report.incidents[number - 1], style, number=number, total=total)
+    if total > MOST_INCIDENTS:
+        lines += [f"{total - MOST_INCIDENTS:,} earlier incidents are not shown; --json has every one", ""]
     if not total:
         lines += _no_incident(report, style)
     lines += _unread(report, style) + _notes(report, style)
@@ -72,7 +77,7 @@ def headline(found: Diagnosis) -> str:
     if found.verdict == UNDETERMINED:
         guess = f"{printable(found.model_label)}, {percent(found.probability)}"
         late = ranks_in_words(found.initiating_ranks)
-        what = f"{late} did not come in time" if late else "the collective was not finished"
+        what = f"{late} did not come in time{_or_unheard(found)}" if late else "the collective was not finished"
         return f"undetermined: the log does not show why {what} (first guess: {guess})"
     who = ranks_in_words(found.initiating_ranks) or "a rank that the log does not name"
     phrase = _PHRASES.get(found.verdict, "{who} started it").format(who=who)
@@ -81,11 +86,22 @@ def headline(found: Diagnosis) -> str:
         phrase += "".join(f", at {name}" for name in named if name)
     elif found.initiating_nodes:
         phrase += f" ({_nodes(found)})"
-    return f"{printable(found.verdict)} ({percent(found.probability)}): {phrase}"
+    return f"{printable(found.verdict)} ({percent(found.probability)}): {phrase}{_or_unheard(found)}"
+
+
+def _or_unheard(found: Diagnosis) -> str:
+    """What else may explain that nothing is heard of the ranks that are named."""
+    unheard = {row.rank for row in found.ledger if row.unheard}
+    named = set(found.initiating_ranks)
+    if not named or not named <= unheard:
+        return ""
+    return f" (or {'its log is' if len(named) == 1 else 'their logs are'} not here)"
 
 
 def _nodes(found: Diagnosis) -> str:
-    return ", ".join(printable(node) for node in found.initiating_nodes)
+    shown = [printable(node) for node in found.initiating_nodes[:MOST_NODES]]
+    more = len(found.initiating_nodes) - len(shown)
+    return ", ".join([*shown, f"{more:,} more"] if more else shown)
 
 
 def _incident(found: Diagnosis, style: Style, *, number: int, total: int) -> list[str]:
@@ -196,11 +212,19 @@ def _no_incident(report: Report, style: Style) -> list[str]:
 
 
 def _unread(report: Report, style: Style) -> list[str]:
-    rows = [row for row in report.inputs if row.status is not InputStatus.OK]
-    lines = [style.bold("Inputs not read in full")] if rows else []
-    for row in rows:
-        reason = f": {row.message}" if row.message else ""
-        lines += wrap(f"{row.path}: {row.status}{reason}", style.width, indent="      ", first="  ")
+    bad = [row for row in report.inputs if row.status is not InputStatus.OK]
+    aside = [row for row in report.inputs if row.status is InputStatus.OK and row.message]
+    return _inputs("Inputs not read in full", bad, style) + _inputs("Inputs set aside", aside, style)
+
+
+def _inputs(heading: str, rows: Sequence[InputRow], style: Style) -> list[str]:
+    lines = [style.bold(heading)] if rows else []
+    for row in rows[:MOST_INPUTS]:
+        status = [] if row.status is InputStatus.OK else [str(row.status)]
+        text = ": ".join([row.path, *status, *([row.message] if row.message else [])])
+        lines += wrap(text, style.width, indent="      ", first="  ")
+    if len(rows) > MOST_INPUTS:
+        lines.append(f"  … and {len(rows) - MOST_INPUTS:,} more; --json has every one")
     return lines
 
 

@@ -83,8 +83,12 @@ def wrap(text: str, width: int, indent: str = "", first: str | None = None) -> l
     return [*lines, line]
 
 
-def rank_ranges(ranks: Iterable[int]) -> str:
-    """Ranks in ascending order with runs drawn together: `0-3,5`."""
+#: A list of ranks for people has so many runs at most; JSON has every rank.
+MOST_RUNS = 24
+
+
+def rank_ranges(ranks: Iterable[int], most: int | None = None) -> str:
+    """Ranks in ascending order with runs drawn together: `0-3,5`; of more than `most` runs the first, and how many."""
     ordered = sorted(set(ranks))
     parts: list[str] = []
     start = 0
@@ -93,6 +97,8 @@ def rank_ranges(ranks: Iterable[int]) -> str:
             first, last = ordered[start], ordered[index - 1]
             parts.append(f"{first}" if first == last else f"{first}-{last}")
             start = index
+    if most is not None and len(parts) > most:
+        return ",".join(parts[:most]) + f",… ({len(ordered):,} in all)"
     return ",".join(parts)
 
 
@@ -100,7 +106,7 @@ def ranks_in_words(ranks: Sequence[int]) -> str:
     """`rank 1`, or `ranks 0-3,5`; empty text for no rank."""
     if not ranks:
         return ""
-    return f"{'rank' if len(set(ranks)) == 1 else 'ranks'} {rank_ranges(ranks)}"
+    return f"{'rank' if len(set(ranks)) == 1 else 'ranks'} {rank_ranges(ranks, MOST_RUNS)}"
 
 
 def percent(probability: float) -> str:
@@ -115,4 +121,7 @@ def percent(probability: float) -> str:
 def duration(seconds: float) -> str:
     """Seconds in the unit in which people set timeouts: `600 s (10 min)`."""
     short = f"{seconds:.3f}".rstrip("0").rstrip(".") + " s"
+    for unit, length in (("days", 86400.0), ("h", 3600.0)):
+        if seconds >= 3 * length:
+            return f"{short} ({seconds / length:.1f}".removesuffix(".0") + f" {unit})"
     return f"{short} ({seconds / 60:.0f} min)" if seconds >= 120 and seconds % 60 == 0 else short

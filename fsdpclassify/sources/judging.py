@@ -68,6 +68,12 @@ def text_row(path: str, sample: bytes, size: int, lines: int, damage: str | None
     return InputRow(path=path, kind=recognise(text), bytes=size, lines=lines, status=status, message=damage)
 
 
+def note_row(path: str, what: str, size: int) -> InputRow:
+    """The row of a note, a script or a configuration beside other inputs: it was recognised, and is no evidence."""
+    message = f"it is {what} and no log: nothing in it counts as printed (to read it as a log, name it alone)"
+    return InputRow(path=path, kind=None, bytes=size, lines=0, status=InputStatus.OK, message=message)
+
+
 def failed_row(path: str, status: InputStatus, message: str) -> InputRow:
     """The row of an input of which nothing was read."""
     return InputRow(path=path, kind=None, bytes=0, lines=0, status=status, message=message)

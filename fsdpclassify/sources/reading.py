@@ -17,15 +17,18 @@ from fsdpclassify.sources.interface import (
     FileOrigin,
     MemberOrigin,
     MemoryOrigin,
+    PipeOrigin,
     Reading,
     RefusedOrigin,
     Source,
+    StreamOrigin,
 )
 from fsdpclassify.sources.judging import (
     MAX_DUMP_BYTES,
     DumpReader,
     dump_row,
     failed_row,
+    note_row,
     refusal,
     refused_row,
     text_row,
@@ -54,7 +57,8 @@ def read(
 
     Inputs of up to `limits.whole_bytes` in all give every line. Of larger ones the whole text is
     scanned for `anchors`, and the head, the tail, what lies around anchors, and samples give lines.
-    Flight-recorder dumps give no lines; they are handed to `dumps`.
+    Flight-recorder dumps give no lines; they are handed to `dumps`. Nor do notes, scripts and configurations
+    that lie beside other inputs; one that is the only input is read as a log.
     """
     return _Reader(sources, anchors, limits, dumps).read()
 
@@ -131,6 +135,8 @@ class _Reader:
             if why.kind is InputKind.FLIGHT_RECORDER and self._dumps is not None:
                 return _dump(index, source, [] if is_large else held, blocks, self._dumps)
             return Result(row=refused_row(source.path, why, blocks.size if text is None else text.size))
+        if (what := self._no_log(source, sample)) is not None:
+            return Result(row=note_row(source.path, what, blocks.size if text is None else text.size))
         if is_large:
             return self._large.first_pass(index, source, sample, content, blocks, blocks)
         held += _take(blocks, allowed + 1 - blocks.size)
@@ -139,6 +145,14 @@ class _Reader:
             return _whole(index, source, sample, b"".join(held), blocks.damage)
         self._left = 0
         return self._large.first_pass(index, source, sample, content, chain(held, blocks), blocks)
+
+    def _no_log(self, source: Source, sample: bytes) -> str | None:
+        """What a file beside other inputs is instead of a log, if it is none."""
+        if len(self._sources) == 1 or not _is_file(source):
+            return None
+        from fsdpclassify.sources.notes import no_log  # a single log need not wait for its patterns
+
+        return no_log(source.path, sample)
 
     def _takes(self, size: int, lines: int) -> bool:
         """Whether so many lines may all be kept; small inputs share one allowance, in their order."""
@@ -179,6 +193,13 @@ def _whole(index: int, source: Source, sample: bytes, data: bytes, damage: str |
     if row.status is InputStatus.BINARY:
         return Result(row=row)
     return Result(row=row, lines=LineMaker(index, source.hint_rank, source.hint_node).lines(data, 1))
+
+
+def _is_file(source: Source) -> bool:
+    """Whether the input lies somewhere under a name, and is no text or stream that a caller handed over."""
+    if isinstance(source.origin, MemoryOrigin):
+        return source.origin.recognise
+    return not isinstance(source.origin, StreamOrigin | PipeOrigin)
 
 
 def _known_size(source: Source) -> int | None:

@@ -142,7 +142,10 @@ def test_a_cut_dump_counts_as_absent(make: ModuleType, tmp_path: Path) -> None:
     found = found_in(tmp_path)
     assert [row.status for row in found.inputs].count(InputStatus.TRUNCATED) == 1
     assert found.incidents[0].missing == (3,)
-    assert [e.name for e in found.incidents[0].events if e.rank == 3] == ["no_dump"]
+    *facts, last = [e for e in found.incidents[0].events if e.rank == 3]
+    assert {e.name for e in facts} <= {"dump", "counters"}
+    assert last.name == "no_dump"
+    assert "left a dump that was cut off" in last.line.text
 
 
 def test_two_dumps_of_one_rank_are_said(make: ModuleType, tmp_path: Path) -> None:
@@ -238,3 +241,19 @@ def test_a_rank_without_a_dump_that_its_log_shows_waiting_is_not_named(make: Mod
     (incident,) = found_in(tmp_path).incidents
     assert incident.waiting == (0, 1, 2, 3)
     assert incident.missing == ()
+
+
+def test_dumps_of_another_run_beside_an_incident_are_not_used(make: ModuleType, tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    at = make.START_NS / 1e9 + 90 * 3600
+    stamp = datetime.fromtimestamp(at - 700, tz=UTC).strftime("%Y-%m-%d %H:%M:%S")
+    for rank in (0, 1):
+        (logs / f"rank{rank}.log").write_text(f"{stamp} INFO step 4 loss 2.1\n" + _watchdog(rank, at))
+    make.write(tmp_path / "dumps", make.lagging_rank())
+    found = found_in(logs, tmp_path / "dumps")
+    (incident,) = found.incidents
+    assert (incident.waiting, incident.missing, found.recorded) == ((0, 1), (), None)
+    messages = [row.message or "" for row in found.inputs if row.kind is InputKind.FLIGHT_RECORDER]
+    assert len(messages) == 4
+    assert all("of another run and not used" in message for message in messages)

@@ -122,3 +122,30 @@ def test_no_incident_shows_the_first_fatal_error() -> None:
         "      boom\n"
         "b: empty\n"
     )
+
+
+def _incident(**changes: object) -> Incident:
+    values = {
+        "detection": _event(1), "events": (), "lines": (), "collective": None, "onset": None, "world_size": None,
+        "waiting": (), "failed": (), "missing": (), "ledger": (),
+    }  # fmt: skip
+    return Incident(**values | changes)  # type: ignore[arg-type]
+
+
+def test_text_stays_short_where_json_has_every_rank() -> None:
+    ledger = tuple(LedgerRow(rank=n, last_step=n, role=Role.WAITING) for n in range(3000))
+    many = _incident(ledger=ledger, waiting=tuple(range(0, 3000, 2)), missing=(7,))
+    found = inspection_as_dict(Found(inputs=(), incidents=(many,) * 40), None, str)
+    assert len(found["incidents"][-1]["ledger"]) == 3000
+    text = render_inspection(found, width=120)
+    assert "of 40 incidents the last 10; --json has every one" in text
+    assert "incident 40 of 40" in text
+    assert "… and 2,872 rows more; --json has every rank" in text
+    assert len(text) < 200_000
+
+
+def test_a_missing_rank_of_which_nothing_is_heard_is_said_to_be_so() -> None:
+    x = _incident(ledger=(LedgerRow(rank=7, role=Role.MISSING, unheard=True),), missing=(7,))
+    found = inspection_as_dict(Found(inputs=(), incidents=(x,)), None, str)
+    assert found["incidents"][0]["unheard_ranks"] == [7]
+    assert "rank 7: nothing here is by or about it; its log may not be here" in render_inspection(found, width=120)

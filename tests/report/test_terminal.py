@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -15,10 +16,13 @@ from fsdpclassify.records import (
     FatalError,
     InputRow,
     InputStatus,
+    LedgerRow,
     Remedy,
     Report,
+    Role,
 )
 from fsdpclassify.report import render_report
+from fsdpclassify.report.terminal import headline
 from fsdpclassify.report.wording import cut, duration, fold, percent, printable, rank_ranges, wrap
 
 EVIL = "\x1b]8;;http://x\x07click\x1b[31m\r\x08\x9b2J \u202e\u2028 [bold]x[/bold] \x00 \ud800"
@@ -188,7 +192,17 @@ def test_percent_is_never_surer_than_the_number(value: float, words: str) -> Non
     assert percent(value) == words
 
 
-@pytest.mark.parametrize(("seconds", "words"), [(600.0, "600 s (10 min)"), (10, "10 s"), (0.25, "0.25 s")])
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (600.0, "600 s (10 min)"),
+        (10, "10 s"),
+        (0.25, "0.25 s"),
+        (5400, "5400 s (90 min)"),
+        (10_800, "10800 s (3 h)"),
+        (899_940, "899940 s (10.4 days)"),
+    ],
+)
 def test_durations_read_as_people_set_them(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 
@@ -201,3 +215,40 @@ def test_fold_shows_a_long_line_in_few_rows() -> None:
 
 def test_wrap_keeps_long_words_whole() -> None:
     assert wrap("a bb " + "c" * 12, 8, indent="  ") == ["  a bb", "  " + "c" * 12]
+
+
+def test_a_rank_of_which_nothing_is_heard_may_only_lack_its_log(
+    make_report: Callable[..., Report], make_diagnosis: Callable[..., Diagnosis], undetermined: Diagnosis
+) -> None:
+    unheard = (LedgerRow(rank=1, role=Role.MISSING, unheard=True), LedgerRow(rank=2, role=Role.WAITING))
+    found = make_diagnosis(ledger=unheard, initiating_ranks=(1,))
+    assert headline(found).endswith("rank 1 left the common sequence of collectives (or its log is not here)")
+    assert "did not come in time (or its log is not here)" in headline(
+        replace(undetermined, ledger=unheard, initiating_ranks=(1,))
+    )
+    heard = (LedgerRow(rank=1, role=Role.MISSING),)
+    for other in (make_diagnosis(ledger=heard), make_diagnosis(ledger=unheard, initiating_ranks=(1, 2))):
+        assert "not here" not in headline(other)
+
+
+def test_a_report_of_a_million_ranks_and_thousands_of_inputs_stays_short(
+    make_report: Callable[..., Report], make_diagnosis: Callable[..., Diagnosis]
+) -> None:
+    many = make_diagnosis(
+        waiting_ranks=tuple(range(0, 1_000_000, 2)),
+        initiating_ranks=tuple(range(1, 1_000_000, 2)),
+        initiating_nodes=tuple(f"n{n}" for n in range(5000)),
+        verdict="rank_failure",
+    )
+    refused = InputRow(path="b.log", kind=None, bytes=0, lines=0, status=InputStatus.UNREADABLE, message="denied")
+    text = render_report(make_report(incidents=(many,) * 500, inputs=(refused,) * 5000))
+    assert len(text) < 60_000
+    assert "(500,000 in all)" in text
+    assert "490 earlier incidents are not shown; --json has every one" in text
+    assert "… and 4,980 more; --json has every one" in text
+    assert text.startswith("rank_failure (93 %): ranks 1,3,5,")
+
+
+def test_inputs_that_were_set_aside_say_why(make_report: Callable[..., Report]) -> None:
+    row = InputRow(path="run.sh", kind=None, bytes=9, lines=0, status=InputStatus.OK, message="it is a script")
+    assert "Inputs set aside\n  run.sh: it is a script\n" in render_report(make_report(inputs=(row,)))
