@@ -122,15 +122,24 @@ class Classifier:
         self, sources: Sequence[Source], *, hung: bool = False, mode: str = "balanced", mask: str = "secrets"
     ) -> Report:
         """Classify sources that were collected before. Raises `UsageError` for an unknown mode."""
-        if mode not in MODES:
-            message = f"unknown mode {mode!r}; one of {', '.join(MODES)}"
+        return self.classify_modes(sources, (mode,), hung=hung, mask=mask)[mode]
+
+    def classify_modes(
+        self, sources: Sequence[Source], modes: Sequence[str], *, hung: bool = False, mask: str = "secrets"
+    ) -> dict[str, Report]:
+        """A report for each mode; the sources are read once."""
+        if unknown := [mode for mode in modes if mode not in MODES]:
+            message = f"unknown mode {unknown[0]!r}; one of {', '.join(MODES)}"
             raise UsageError(message)
+        started = time.perf_counter()
+        findings = find(sources, hung=hung)
+        return {mode: self._report(findings, mode, mask, started) for mode in modes}
+
+    def _report(self, findings: Findings, mode: str, mask: str, started: float) -> Report:
         from fsdpclassify.masking import mask_report, mask_text
 
-        started = time.perf_counter()
         # Identities get their placeholders once for the whole report; secrets go before lines are cut.
         hide = partial(mask_text, level="none" if mask == "none" else "secrets")
-        findings = find(sources, hung=hung)
         paths = [row.path for row in findings.inputs]
         diagnoses = self._diagnoses(findings, paths, mode, hide) if findings.incidents else ()
         report = Report(
@@ -204,6 +213,7 @@ def _load(folder: Path, manifest: Manifest) -> Model:
     from fsdpclassify.causes import CauseScorer
     from fsdpclassify.diagnosis import Model
     from fsdpclassify.encoder import Encoder
+    from fsdpclassify.familiar import load_words
     from fsdpclassify.head import Head
 
     return Model(
@@ -212,6 +222,7 @@ def _load(folder: Path, manifest: Manifest) -> Model:
         head=Head(folder),
         causes=CauseScorer(folder),
         catalogue=load_catalogue(folder),
+        words=load_words(folder),
     )
 
 

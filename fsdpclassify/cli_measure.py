@@ -25,24 +25,21 @@ def evaluate(
 ) -> None:
     """Measure a model on labelled incidents.
 
-    Prints per-class figures, ranks, evidence, calibration and every miss.
+    Prints figures per class and finer cause, ranks, evidence, calibration, what each mode names, and every miss.
     """
     from fsdpclassify.bundle import locate, read_manifest
     from fsdpclassify.classifier import Classifier
-    from fsdpclassify.evaluation import evaluate_reports
+    from fsdpclassify.evaluation_answers import answered, evaluate_modes
     from fsdpclassify.evaluation_text import evaluation_as_dict, render_evaluation
-    from fsdpclassify.labelled import load_all, neutral_logs
+    from fsdpclassify.labelled import load_all
     from fsdpclassify.report import to_json
 
     incidents = load_all(folders)
     seen = frozenset(read_manifest(locate(model)).training)
     loaded = Classifier.load(model)
-    reports = []
-    for incident in incidents:
-        with neutral_logs(incident) as logs:
-            reports.append(loaded.classify(logs, hung=incident.hung, mode=mode))
-    result = evaluate_reports(incidents, reports, seen=seen)
-    answer(to_json(evaluation_as_dict(result)) if as_json else render_evaluation(result))
+    results = evaluate_modes(incidents, [answered(loaded, incident) for incident in incidents], seen=seen)
+    result = results[mode]
+    answer(to_json(evaluation_as_dict(result, results)) if as_json else render_evaluation(result, results))
     if fail_under is not None and result.overall.accepted.share < fail_under:
         warn(f"{result.overall.accepted.share:.3f} of the verdicts are accepted, below {fail_under}")
         raise typer.Exit(ANSWER_IS_NO)

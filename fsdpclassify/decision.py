@@ -33,7 +33,7 @@ def decide(
     """Follow the model's first label unless it is out of scope, below its threshold, or rests on nothing.
 
     `evidence` is by how much all printed lines together raise the first label's probability; `unlike`
-    says that the text does not resemble the training data.
+    says that the text does not resemble the training data (`familiar`), so that no probability is to be trusted.
     """
     label = max(probabilities, key=lambda k: probabilities[k])
     p = probabilities[label]

@@ -12,6 +12,7 @@ from fsdpclassify.causes import CauseScorer, best_cause
 from fsdpclassify.decision import OTHER, UNDETERMINED, decide
 from fsdpclassify.encoder import Encoder
 from fsdpclassify.evidence import Weighed, render, weigh
+from fsdpclassify.familiar import is_familiar, known_share
 from fsdpclassify.features import LINE_FACTS, Features, extract
 from fsdpclassify.head import Head, facts_array
 from fsdpclassify.initiating import initiating_nodes, initiating_ranks, shown_absent
@@ -30,13 +31,14 @@ _TIED = 0.02
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """What one bundle brings to a diagnosis; every part can be pickled."""
+    """What one bundle brings to a diagnosis; every part can be pickled. Without `words` no text is unlike others."""
 
     manifest: Manifest
     encoder: Encoder
     head: Head
     causes: CauseScorer
     catalogue: Catalogue
+    words: frozenset[str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +95,7 @@ def diagnose(
         scored.probabilities,
         model.manifest.thresholds[mode],
         evidence=_shown(support, reading, least, model.manifest),
-        unlike=False,
+        unlike=mode != "best-guess" and _unlike(label, weighed, scores, scored.features, incident, model),
         minimum_evidence=least,
     )
     rows = _speaking_rows(label, weighed, scored.features, incident)
@@ -148,7 +150,7 @@ def _reading(label: str, scores: NDArray[np.float32], features: Features, incide
     alone. A label that only the first of them sees rests on the shape of the log.
     """
     members = model.catalogue.of_label(label)
-    if not members or any(g.name in _TELLING for g in grounds(incident)):
+    if not members or _told_by_structure(incident):
         return 1.0
     rows = [i for i, row in enumerate(features.window) if not row.is_detection]
     return max((float(scores[i][members].sum()) for i in rows), default=0.0)
@@ -156,6 +158,35 @@ def _reading(label: str, scores: NDArray[np.float32], features: Features, incide
 
 #: A line that reads like a cause of the label this clearly is evidence, also where the structure alone says as much.
 _READS_CLEARLY = 0.3
+
+
+def _told_by_structure(incident: Incident) -> bool:
+    return any(g.name in _TELLING for g in grounds(incident))
+
+
+def _unlike(
+    label: str,
+    weighed: Sequence[Weighed],
+    scores: NDArray[np.float32],
+    features: Features,
+    incident: Incident,
+    model: Model,
+) -> bool:
+    """Whether the log is told in words that the training data does not hold, and nothing in it speaks all the same.
+
+    A fact that needs no wording does, and so does a line of evidence in known words that reads clearly like a cause
+    of the label: a house's own jargon around it is no reason to doubt that line.
+    """
+    least = model.manifest.out_of_scope.get("minimum_known", 0.0)
+    if model.words is None or _told_by_structure(incident):
+        return False
+    told = [i for i, row in enumerate(features.window) if not row.is_detection]
+    if known_share([features.texts[i] for i in told], model.words) >= least:
+        return False
+    members = model.catalogue.of_label(label)
+    rows = [w.row for w in weighed if w.row in told and w.supports == label and w.weight > 0 and w.why is None]
+    clear = (row for row in rows if members and float(scores[row][members].sum()) >= _READS_CLEARLY)
+    return not any(is_familiar(features.texts[row], model.words) for row in clear)
 
 
 def _shown(support: float, reading: float, least: float, manifest: Manifest) -> float:

@@ -27,6 +27,7 @@ from fsdpclassify.evaluation_curve import (
 from fsdpclassify.evaluation_outcome import (
     NO_TIMEOUT,
     NOT_CAUSES,
+    OTHER,
     UNDETERMINED,
     Outcome,
     as_conclusion,
@@ -36,6 +37,8 @@ from fsdpclassify.labelled import DETERMINABLE, LabelledIncident
 from fsdpclassify.records import Report
 
 _Z = 1.959963984540054  # 95 %
+_DIED = "rank_failure"
+_QUIET = (OTHER, UNDETERMINED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,14 +86,27 @@ class Overall:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CauseFigures:
+    """Verdicts of the incidents with one finer cause; `named`: of the right ones, how many name that cause."""
+
+    cause: str
+    label: str
+    strict: Count
+    accepted: Count
+    named: Count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
     """All figures. `macro_*` average the causes that occur; `unseen` leaves out what the model learned from.
 
-    `abstained` counts abstentions among incidents with a cause, `named_right` the accepted among all
-    causes named. `brier` sums squared errors over the labels (0 best, 2 worst), `log_loss` is in nats;
-    both over incidents whose label the model knows, and `None` where there are none. `ece` is `None` for few
-    incidents too. `coverage_at` gives for a precision the share of incidents that can be named with it, by the
-    best threshold on this very set; `intervals` holds the 95 % bootstrap interval of a figure by its name.
+    `abstained` counts abstentions among incidents with a cause, `quiet_abstained` those among `other` and
+    `undetermined`, `named_right` the accepted among all causes named, `covered` the causes named among incidents with
+    a timeout, `false_rank_failure` the verdicts `rank_failure` among incidents of other labels. `brier` sums squared
+    errors over the labels (0 best, 2 worst), `log_loss` is in nats; both over incidents whose label the model knows,
+    and `None` where there are none. `ece` is `None` for few incidents too. `coverage_at` gives for a precision the
+    share of incidents that can be named with it, by the best threshold on this very set; `intervals` holds the 95 %
+    bootstrap interval of a figure by its name.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -102,8 +118,13 @@ class Evaluation:
     macro_recall: float
     macro_f1: float
     by_determinable: dict[str, Overall]
+    by_cause: tuple[CauseFigures, ...]
+    cause_exact: Count
     abstained: Count
+    quiet_abstained: Count
     named_right: Count
+    covered: Count
+    false_rank_failure: Count
     no_timeout_found: Count
     incident_missed: Count
     ranks_exact: Count
@@ -148,8 +169,13 @@ def summarise(outcomes: Sequence[Outcome]) -> Evaluation:
         macro_recall=_mean([figures.recall for figures in shown]) or 0.0,
         macro_f1=_mean([figures.f1 for figures in shown]) or 0.0,
         by_determinable={key: _overall([o for o in outcomes if o.determinable == key]) for key in DETERMINABLE},
+        by_cause=_by_cause(outcomes),
+        cause_exact=_known(outcomes, lambda o: o.cause_exact),
         abstained=_count(o.conclusion == UNDETERMINED for o in causes),
+        quiet_abstained=_count(o.conclusion == UNDETERMINED for o in outcomes if o.label in _QUIET),
         named_right=_count(o.accepted for o in outcomes if o.conclusion not in NOT_CAUSES),
+        covered=_count(o.conclusion not in NOT_CAUSES for o in outcomes if o.label != NO_TIMEOUT),
+        false_rank_failure=_count(o.conclusion == _DIED for o in outcomes if o.label != _DIED),
         no_timeout_found=_count(o.conclusion == NO_TIMEOUT for o in outcomes if o.label == NO_TIMEOUT),
         incident_missed=_count(o.conclusion == NO_TIMEOUT for o in outcomes if o.label != NO_TIMEOUT),
         ranks_exact=_known(outcomes, lambda o: o.ranks_exact),
@@ -213,6 +239,24 @@ def _figures(label: str, outcomes: Sequence[Outcome]) -> ClassFigures:
         precision=precision,
         recall=recall,
         f1=2 * (precision or 0.0) * recall / total if total else 0.0,
+    )
+
+
+def _by_cause(outcomes: Sequence[Outcome]) -> tuple[CauseFigures, ...]:
+    """By label and cause, for incidents whose label is a cause and that name a finer one."""
+    groups: dict[tuple[str, str], list[Outcome]] = {}
+    for o in outcomes:
+        if o.cause is not None and o.label not in NOT_CAUSES:
+            groups.setdefault((o.label, o.cause), []).append(o)
+    return tuple(
+        CauseFigures(
+            cause=cause,
+            label=label,
+            strict=_count(o.strict for o in group),
+            accepted=_count(o.accepted for o in group),
+            named=_known(group, lambda o: o.cause_exact),
+        )
+        for (label, cause), group in sorted(groups.items())
     )
 
 

@@ -23,6 +23,7 @@ class Outcome:
 
     id: str
     label: str
+    cause: str | None
     conclusion: str
     model_label: str | None
     probability: float | None
@@ -30,6 +31,7 @@ class Outcome:
     brier: float | None
     strict: bool
     accepted: bool
+    cause_exact: bool | None
     determinable: str | None
     seen: bool
     ranks_exact: bool | None
@@ -50,6 +52,7 @@ def judge(incident: LabelledIncident, report: Report, *, seen: frozenset[str] = 
     return Outcome(
         id=incident.id,
         label=incident.label,
+        cause=incident.cause_id,
         conclusion=conclusion,
         model_label=None if found is None else found.model_label,
         probability=None if found is None else found.probability,
@@ -57,6 +60,7 @@ def judge(incident: LabelledIncident, report: Report, *, seen: frozenset[str] = 
         brier=None if probabilities is None else _brier(probabilities, incident.label),
         strict=strict,
         accepted=strict or alternative or abstaining_is_right,
+        cause_exact=_cause_exact(incident, found) if strict else None,
         determinable=incident.determinable_from_log,
         seen=bool(seen) and content_sha256(incident) in seen,
         ranks_exact=_exact(incident.initiating_ranks or None, found.initiating_ranks if found else ()),
@@ -79,6 +83,13 @@ def as_conclusion(label: str) -> str:
 
 def _brier(probabilities: dict[str, float], label: str) -> float:
     return sum((value - (name == label)) ** 2 for name, value in probabilities.items())
+
+
+def _cause_exact(incident: LabelledIncident, found: Diagnosis | None) -> bool | None:
+    """Whether the finer cause is right too, where the label is a right verdict and the incident names one."""
+    if found is None or incident.cause_id is None or incident.label in NOT_CAUSES:
+        return None
+    return found.cause == incident.cause_id
 
 
 def _exact(truth: tuple[int, ...] | None, named: tuple[int, ...]) -> bool | None:

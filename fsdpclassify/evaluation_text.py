@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from fsdpclassify.evaluation import ClassFigures, Count, Evaluation, Overall
+from fsdpclassify.evaluation import ClassFigures, Count, Evaluation
+from fsdpclassify.evaluation_answers import BEST_GUESS, mode_figures
 from fsdpclassify.report.wording import printable
 
 SCHEMA_VERSION = 1
 
 
-def evaluation_as_dict(result: Evaluation) -> dict[str, Any]:
-    """Every figure, counts with their share and interval, and one row an incident."""
+def evaluation_as_dict(result: Evaluation, modes: Mapping[str, Evaluation] | None = None) -> dict[str, Any]:
+    """Every figure, counts with their share and interval, one row an incident and, of all `modes`, one row a mode."""
     figures = {name: _plain(getattr(result, name)) for name in result.__slots__ if name != "outcomes"}
+    if modes:
+        figures["modes"] = [_plain(row) for row in mode_figures(modes)]
     return {"schema_version": SCHEMA_VERSION, **figures, "incidents": [asdict(o) for o in result.outcomes]}
 
 
@@ -30,53 +34,98 @@ def _plain(value: Any) -> Any:  # noqa: ANN401  (figures of several kinds)
     return value
 
 
-def render_evaluation(result: Evaluation) -> str:
-    """All figures as plain text ending in a newline; counts carry their 95 % Wilson interval."""
-    lines = [*_verdicts(result), "", *_class_table(result.classes), _macro(result), "", *_grounds(result)]
-    lines += ["", *_probabilities(result), "", *_confusion(result), "", *_misses(result)]
-    return "\n".join(printable(line) for line in lines) + "\n"
+def render_evaluation(result: Evaluation, modes: Mapping[str, Evaluation] | None = None) -> str:
+    """All figures as plain text ending in a newline; counts carry their 95 % Wilson interval.
+
+    Where `modes` holds them, best guesses stand in a column of their own, and the modes in a table.
+    """
+    guess = (modes or {}).get(BEST_GUESS)
+    guess = None if guess is result else guess
+    lines = [*_verdicts(result, guess), "", *_class_table(result.classes, guess), _macro(result, guess), ""]
+    lines += [*_mode_table(modes), ""] if modes else []
+    lines += [*_grounds(result), "", *_cause_table(result), *_probabilities(result), "", *_confusion(result)]
+    lines += ["", *_misses(result)]
+    return "\n".join(printable(line).rstrip() for line in lines) + "\n"
 
 
-def _row(name: str, count: Count) -> str:
-    low, high = count.interval
+def _row(name: str, count: Count, guess: Count | None = None) -> str:
     if not count.total:
         return f"  {name:<34} {'-':>9}"
-    return f"  {name:<34} {f'{count.hits}/{count.total}':>9}  {count.share:.3f}  [{low:.2f}, {high:.2f}]"
+    beside = "" if guess is None else f"   {f'{guess.hits}/{guess.total}':>9}  {guess.share:.3f}"
+    return f"  {name:<34} {f'{count.hits}/{count.total}':>9}  {count.share:.3f}  {_span(count.interval)}{beside}"
 
 
-def _pair(name: str, both: Overall) -> list[str]:
-    return [_row(f"{name}, strict", both.strict), _row(f"{name}, accepted", both.accepted)]
-
-
-def _verdicts(result: Evaluation) -> list[str]:
+def _verdicts(result: Evaluation, guess: Evaluation | None) -> list[str]:
     seen = sum(o.seen for o in result.outcomes)
     lines = [f"{seen} of {len(result.outcomes)} incidents were seen in training", ""] if seen else []
-    lines += ["Verdicts", *_pair("all", result.overall)]
-    lines += _pair("not seen in training", result.unseen) if seen else []
-    lines += _pair("with a cause", result.causes)
-    for name, both in result.by_determinable.items():
-        lines += _pair(f"cause in the log: {name}", both)
-    lines.append(_row("abstained on a cause", result.abstained))
-    lines.append(_row("causes named: accepted", result.named_right))
-    lines.append(_row("no_timeout recognised", result.no_timeout_found))
-    return [*lines, _row("incidents taken for no_timeout", result.incident_missed)]
+    lines.append("Verdicts" if guess is None else f"{'Verdicts':<64}   {BEST_GUESS:>9}")
+    others = {} if guess is None else _verdict_counts(guess)
+    return lines + [_row(name, count, others.get(name)) for name, count in _verdict_counts(result).items()]
 
 
-def _class_table(classes: tuple[ClassFigures, ...]) -> list[str]:
-    figures = f"{'precision':>10} {'recall':>7} {'95 %':>14} {'F1':>6}"
-    lines = [f"  {'class':<20} {'n':>4} {'strict':>7} {'accepted':>9} {figures}"]
+def _verdict_counts(result: Evaluation) -> dict[str, Count]:
+    pairs = {"all": result.overall}
+    pairs |= {"not seen in training": result.unseen} if any(o.seen for o in result.outcomes) else {}
+    pairs |= {"with a cause": result.causes}
+    pairs |= {f"cause in the log: {name}": both for name, both in result.by_determinable.items()}
+    counts = {f"{name}, {how}": getattr(both, how) for name, both in pairs.items() for how in ("strict", "accepted")}
+    return counts | {
+        "abstained on a cause": result.abstained,
+        "other, undetermined: abstained": result.quiet_abstained,
+        "causes named: accepted": result.named_right,
+        "causes named, of all with a timeout": result.covered,
+        "rank_failure named falsely": result.false_rank_failure,
+        "no_timeout recognised": result.no_timeout_found,
+        "incidents taken for no_timeout": result.incident_missed,
+    }
+
+
+def _class_table(classes: tuple[ClassFigures, ...], guess: Evaluation | None) -> list[str]:
+    beside = {} if guess is None else {item.label: item for item in guess.classes}
+    heads = f"{'precision':>10} {'recall':>7} {'95 %':>14} {'F1':>6}" + (
+        f"   {BEST_GUESS} strict, F1" if beside else ""
+    )
+    lines = [f"  {'class':<20} {'n':>4} {'strict':>7} {'accepted':>9} {heads}"]
     for item in classes:
         precision = "-" if item.precision is None else f"{item.precision:.3f}"
         counts = f"{item.support:>4} {item.strict.hits:>7} {item.accepted.hits:>9}"
         span = _span(item.strict.interval) if item.support else "-"
-        lines.append(f"  {item.label:<20} {counts} {precision:>10} {item.recall:>7.3f} {span:>14} {item.f1:>6.3f}")
+        other = beside.get(item.label)
+        told = "" if other is None else f"   {other.strict.hits:>17} {other.f1:>6.3f}"
+        lines.append(
+            f"  {item.label:<20} {counts} {precision:>10} {item.recall:>7.3f} {span:>14} {item.f1:>6.3f}{told}"
+        )
     return lines
 
 
-def _macro(result: Evaluation) -> str:
+def _macro(result: Evaluation, guess: Evaluation | None) -> str:
     figures = f"{result.macro_precision:>10.3f} {result.macro_recall:>7.3f} {'':>14} {result.macro_f1:>6.3f}"
-    span = f" {_span(result.intervals['macro_f1'])}" if "macro_f1" in result.intervals else ""
-    return f"  {'macro (causes)':<20} {'':>4} {'':>7} {'':>9} {figures}{span}"
+    told = "" if guess is None else f"   {'':>17} {guess.macro_f1:>6.3f}"
+    span = f"   F1 {_span(result.intervals['macro_f1'])}" if "macro_f1" in result.intervals else ""
+    return f"  {'macro (causes)':<20} {'':>4} {'':>7} {'':>9} {figures}{told}{span}"
+
+
+def _mode_table(modes: Mapping[str, Evaluation]) -> list[str]:
+    """What each mode names, of the incidents with a timeout, and how often rightly."""
+    lines = ["Modes: causes named of all incidents with a timeout; of those named, accepted and strictly right"]
+    for row in mode_figures(modes):
+        named, right = (f"{c.hits}/{c.total}  {c.share:.3f}  {_span(c.interval)}" for c in (row.covered, row.right))
+        strict = f"{row.strictly_right.hits}/{row.strictly_right.total}"
+        lines.append(f"  {row.mode:<16} named {named:<28} accepted {right:<28} strict {strict}")
+    return lines
+
+
+def _cause_table(result: Evaluation) -> list[str]:
+    """One row a finer cause; nothing where no incident names one."""
+    if not result.by_cause:
+        return []
+    lines = [_row("finer cause named, of right verdicts", result.cause_exact), ""]
+    lines.append(f"  {'label: finer cause':<58} {'n':>4} {'strict':>7} {'accepted':>9} {'cause named':>12}")
+    for item in result.by_cause:
+        named = f"{item.named.hits}/{item.named.total}"
+        counts = f"{item.strict.total:>4} {item.strict.hits:>7} {item.accepted.hits:>9}"
+        lines.append(f"  {f'{item.label}: {item.cause}':<58} {counts} {named:>12}")
+    return [*lines, ""]
 
 
 def _span(interval: tuple[float, float]) -> str:

@@ -17,6 +17,7 @@ from fsdpclassify.causes import CAUSES_FILE
 from fsdpclassify.decision import UNDETERMINED
 from fsdpclassify.encoder import ENCODER_FILE, TOKENIZER_FILE, Encoder
 from fsdpclassify.errors import FsdpClassifyError, LabelledIncidentError, WorseModelError
+from fsdpclassify.familiar import WORDS_FILE, load_words, words_bytes, words_of
 from fsdpclassify.head import HEAD_FILE, Head
 from fsdpclassify.manifest import Manifest
 from fsdpclassify.training import archive, recipe
@@ -200,6 +201,7 @@ def _write(
     files = {
         **carried_over(base.root, _KEPT),
         **_readable(base, data),
+        **_words(base, own),
         HEAD_FILE: head,
         archive.TRAINING_FILE: archive.pack([*simulated, *real], weights, wordings),
         CARD_FILE: card_bytes(manifest, base.manifest, manifest_sha256(base.root), own, before, after),
@@ -217,6 +219,14 @@ def _readable(base: _Base, data: recipe.Material) -> dict[str, bytes]:
     return {CAUSES_FILE: graph, CATALOGUE_FILE: catalogue}
 
 
+def _words(base: _Base, own: Sequence[Example]) -> dict[str, bytes]:
+    """The base's words and those of own incidents, whose jargon is no longer unlike the training data."""
+    known = load_words(base.root)
+    if known is None:
+        return {}
+    return {WORDS_FILE: words_bytes(known.union(*(words_of(text) for e in own for text in e.texts)))}
+
+
 def _summary(given: Sequence[Example], usable: Sequence[Example], before: Figures, after: Figures) -> str:
     lines = [
         f"learnt from {len(usable)} of {len(given)} labelled incidents",
@@ -226,7 +236,7 @@ def _summary(given: Sequence[Example], usable: Sequence[Example], before: Figure
             if e not in usable
         ),
         "                                     before   after",
-        f"frozen tests, macro-F1 ({before.frozen:>4} causes)   {before.macro_f1:7.3f} {after.macro_f1:7.3f}",
+        f"{f'frozen tests, macro-F1 ({before.frozen} causes)':<36} {before.macro_f1:7.3f} {after.macro_f1:7.3f}",
         f"frozen tests, accuracy               {before.accuracy:7.3f} {after.accuracy:7.3f}",
         f"these incidents, first label right   {before.own_right:>4}/{before.own:<3}{after.own_right:>4}/{after.own:<3}"
         " (after: learnt from them)",

@@ -52,17 +52,17 @@ class FakeModel:
     minimum_evidence: float = 0.02
     weight_of_words: float = 0.2
     weight_of_structure: float = 0.0
+    words: frozenset[str] | None = None
 
     def model(self) -> Model:
         thresholds = {m: dict.fromkeys(LABELS, self.threshold) for m in ("balanced", "high-precision")}
         thresholds["best-guess"] = dict.fromkeys(LABELS, 0.0)
-        manifest = SimpleNamespace(
-            labels=LABELS, thresholds=thresholds, out_of_scope={"minimum_evidence": self.minimum_evidence}
-        )
+        limits = {"minimum_evidence": self.minimum_evidence, "minimum_known": 0.3}
+        manifest = SimpleNamespace(labels=LABELS, thresholds=thresholds, out_of_scope=limits)
         encoder = SimpleNamespace(dimension=2, encode=lambda texts: np.array([[1, "memory" in t] for t in texts]))
         causes = SimpleNamespace(score=lambda v: np.array([[row[1], 0.3] for row in v]).reshape(len(v), 2))
         parts: Any = {"manifest": manifest, "encoder": encoder, "causes": causes, "head": SimpleNamespace(run=self.run)}
-        return Model(catalogue=CATALOGUE, **parts)
+        return Model(catalogue=CATALOGUE, words=self.words, **parts)
 
     def run(self, vectors: Array, facts: Array, ledger: Array) -> tuple[Array, Array]:
         words = float(vectors[:, 1].sum() > 0)
@@ -178,3 +178,35 @@ def test_paths_are_indexed_by_source() -> None:
     found = find(from_text(["starting\n", f"{OOM}\n{TIMEOUT}\n"]))
     shown = diagnose(FakeModel().model(), found.incidents[0], found.kinds, ["a", "b"], mode="balanced", mask=str)
     assert {e.path for e in shown.evidence} == {"b"}
+
+
+KNOWN = frozenset({"step", "num", "loss", "low", "memory", "on", "rank"})
+STEP, MEMORY = "[rank2]: step 5 loss 2.1", "[rank2]: low memory on rank"
+
+
+def _told(*lines: str, mode: str = "balanced", words: frozenset[str] | None = KNOWN) -> Diagnosis:
+    return _diagnose(FakeModel(words=words), *lines, TIMEOUT, mode=mode)
+
+
+def test_a_log_in_unknown_words_is_out_of_scope_however_sure_the_model_is() -> None:
+    found = _told("[rank2]: orlop kiln warmed", "[rank2]: capstan memory wound")
+    assert (found.verdict, found.abstained_because) == ("undetermined", Abstention.OUT_OF_SCOPE)
+    assert (found.model_label, found.probability) == ("rank_failure", pytest.approx(0.9))
+
+
+def test_enough_known_lines_or_no_vocabulary_leave_the_verdict() -> None:
+    assert _told(STEP, "[rank2]: orlop memory warmed").verdict == "rank_failure"
+    assert _told("[rank2]: orlop memory warmed", words=None).verdict == "rank_failure"
+
+
+def test_a_clear_line_in_known_words_speaks_in_any_jargon() -> None:
+    jargon = ("[rank2]: orlop kiln warmed", "[rank2]: capstan hawser wound", "[rank2]: gantry swivelled aft")
+    assert _told(*jargon, MEMORY).verdict == "rank_failure"
+
+
+def test_a_structural_fact_needs_no_known_word() -> None:
+    assert _told(OOM, words=frozenset()).verdict == "rank_failure"
+
+
+def test_a_best_guess_is_given_for_any_text() -> None:
+    assert _told("[rank2]: orlop kiln memory", mode="best-guess").verdict == "rank_failure"

@@ -202,6 +202,39 @@ def test_seen_incidents_are_set_apart(tmp_path: Path) -> None:
     assert render_evaluation(result).startswith("1 of 2 incidents were seen in training\n")
 
 
+def _mixed() -> tuple[list[LabelledIncident], list[Report]]:
+    """Two rank failures (one abstained on), a straggler and another timeout called one, a quiet log, no timeout."""
+    rows = [
+        ("rank_failure", "rank_failure", "gpu_oom", "gpu_oom"),
+        ("rank_failure", "undetermined", "gpu_oom", None),
+        ("straggler", "rank_failure", "checkpoint", "gpu_oom"),
+        ("other", "rank_failure", None, None),
+        ("undetermined", "undetermined", None, None),
+        ("straggler", "straggler", "checkpoint", "data_loading"),
+    ]
+    incidents = [_incident(label, id=f"i{n}", cause_id=cause) for n, (label, _, cause, _) in enumerate(rows)]
+    reports = [_report(_diagnosis(verdict, cause=told)) for _, verdict, _, told in rows]
+    return [*incidents, _incident("no_timeout", id="quiet")], [*reports, _report()]
+
+
+def test_what_is_named_and_how_falsely_by_hand() -> None:
+    result = evaluate_reports(*_mixed())
+    assert (result.covered.hits, result.covered.total) == (4, 6)
+    assert (result.named_right.hits, result.named_right.total) == (2, 4)
+    assert (result.false_rank_failure.hits, result.false_rank_failure.total) == (2, 5)
+    assert (result.quiet_abstained.hits, result.quiet_abstained.total) == (1, 2)
+
+
+def test_finer_causes_are_judged_where_the_label_is_a_right_verdict() -> None:
+    result = evaluate_reports(*_mixed())
+    rows = [(f.label, f.cause, f.strict.hits, f.strict.total, f.named.hits, f.named.total) for f in result.by_cause]
+    assert rows == [("rank_failure", "gpu_oom", 1, 2, 1, 1), ("straggler", "checkpoint", 1, 2, 0, 1)]
+    assert (result.cause_exact.hits, result.cause_exact.total) == (1, 2)
+    assert "  rank_failure: gpu_oom                                         2       1         1          1/1\n" in (
+        render_evaluation(result)
+    )
+
+
 def test_unequal_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="zip"):
         evaluate_reports([_incident("desync")], [])

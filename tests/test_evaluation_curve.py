@@ -14,7 +14,7 @@ def _outcome(label: str, first: str, probability: float | None, **changes: Any) 
         "id": "x", "label": label, "conclusion": first, "model_label": first, "probability": probability,
         "truth_probability": probability if first == label else 0.1, "brier": 0.2, "strict": first == label,
         "accepted": first == label, "determinable": None, "seen": False, "ranks_exact": None, "ranks_wrong": None,
-        "waiting_exact": None, "evidence_hit": None, "fatal_hit": None,
+        "waiting_exact": None, "evidence_hit": None, "fatal_hit": None, "cause": None, "cause_exact": None,
     }  # fmt: skip
     return Outcome(**values | changes)
 
@@ -71,6 +71,13 @@ def test_intervals_hold_the_figure_and_shrink_with_more_incidents() -> None:
         widths.append(high - low)
     assert widths[1] < widths[0] / 2
     assert curve.bootstrap(some(20), curve.macro_f1) != curve.bootstrap(some(20), curve.macro_f1, seed=5)
+
+
+def test_a_bootstrap_over_two_values_has_their_ends() -> None:
+    # With two incidents of one label, a draw is both of the first, both of the second, or one of each.
+    pair = [_outcome("desync", "desync", 0.9, brier=0.0), _outcome("desync", "desync", 0.9, brier=1.0)]
+    assert curve.bootstrap(pair, curve.brier) == (0.0, 1.0)
+    assert curve.bootstrap([pair[0]] * 9, curve.brier) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize("figure", [curve.macro_f1, curve.brier, curve.log_loss])

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from fsdpclassify.classifier import Classifier
 from fsdpclassify.cli import app
 from fsdpclassify.encoder import Encoder
 from fsdpclassify.errors import BundleError, LabelledIncidentError, WorseModelError
+from fsdpclassify.familiar import WORDS_FILE, words_bytes
 from fsdpclassify.head import HEAD_FILE, Head
 from fsdpclassify.labelled import content_sha256, load
 from fsdpclassify.manifest import Manifest
@@ -372,3 +374,11 @@ def test_the_same_incidents_give_the_same_bytes_in_another_process_and_no_torch(
     assert done.stdout.strip() == f"{retrained[0].after.own_right} [] False", done.stderr
     assert Head(output)
     assert (output / "manifest.json").read_bytes() == (retrained[1] / "manifest.json").read_bytes()
+
+
+def test_own_words_join_those_of_the_base_and_a_base_without_a_vocabulary_gets_none(tmp_path: Path) -> None:
+    own: Any = [SimpleNamespace(texts=("orlop vault <num>", "saving now"))]
+    base: Any = SimpleNamespace(root=tmp_path)
+    assert retrain_module._words(base, own) == {}
+    (tmp_path / WORDS_FILE).write_bytes(words_bytes({"saving", "loss"}))
+    assert retrain_module._words(base, own) == {WORDS_FILE: b"loss\nnow\nnum\norlop\nsaving\nvault\n"}

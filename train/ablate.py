@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from fsdpclassify.evaluation import Count
 from fsdpclassify.training import pooling, recipe
 from fsdpclassify.training.fit import LABELS, Encoded, FittedHead, tempered
 from fsdpclassify.training.remembered import RememberedLines
@@ -66,7 +67,7 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     data = material()
     public = {e.sha256 for e in examples(PUBLIC)}
-    print(f"{'variant':<22} {'public (out of fold)':>28} {'val':>28}")
+    print(f"{'variant':<22} {'public (out of fold)':>41} {'val, lab_val':>41}")
     for name, change in VARIANTS.items():
         _show(name, *_variant(changed(data, change), public))
     _show("without real incidents", *_without_real(data, public))
@@ -112,7 +113,9 @@ def _variant(data: recipe.Material, public: set[str]) -> tuple[Score, Score]:
 
 
 def _without_real(data: recipe.Material, public: set[str]) -> tuple[Score, Score]:
-    head = recipe.calibrated(data, recipe.fitted(data, []), {}, []).head
+    bare = replace(data, real=())
+    raw = recipe.out_of_fold(bare).raw  # no fold is left: only composed incidents, each blind to its author
+    head = recipe.calibrated(bare, recipe.fitted(bare, []), raw, []).head
     return _asked(head, [i for i in data.real if i.example.sha256 in public]), _asked(head, data.validation)
 
 
@@ -162,8 +165,14 @@ def _score(probabilities: Probabilities, truth: NDArray[np.int64]) -> Score:
 
 
 def _show(name: str, *scores: Score) -> None:
-    told = [f"{s.accuracy:.3f} of {s.incidents}, log loss {s.log_loss:.3f}" for s in scores]
-    print(f"{name:<22} " + " ".join(f"{text:>28}" for text in told))
+    told = [f"{s.accuracy:.3f} {_interval(s)} of {s.incidents}, log loss {s.log_loss:.3f}" for s in scores]
+    print(f"{name:<22} " + " ".join(f"{text:>41}" for text in told))
+
+
+def _interval(score: Score) -> str:
+    """The 95 % Wilson interval of the accuracy."""
+    low, high = Count(hits=round(score.accuracy * score.incidents), total=score.incidents).interval
+    return f"({low:.2f} to {high:.2f})"
 
 
 if __name__ == "__main__":

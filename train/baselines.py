@@ -1,4 +1,5 @@
-"""What the model must beat: majority, 25 patterns, TF-IDF with logistic regression, and each half of our own features.
+"""What the model must beat: majority, 25 patterns, TF-IDF with logistic regression, the ledger by itself, and, where
+the extra `encoder` is installed, the nearest symptom sentence by MiniLM.
 
 Every baseline is fitted in the same folds as the model and abstains by the same kind of threshold, so that the
 figures compare like with like. `fit` takes examples and texts, `predict` returns a conclusion for each example.
@@ -18,6 +19,7 @@ from sklearn.linear_model import LogisticRegression
 from fsdpclassify.decision import UNDETERMINED
 from fsdpclassify.training.examples import Example
 from fsdpclassify.training.fit import LABELS
+from train.nearest import NearestSymptom, is_installed
 
 NO_TIMEOUT = "no_timeout"
 _ABSTAIN_BELOW = 0.4
@@ -166,3 +168,8 @@ def macro_f1(pairs: Sequence[tuple[str, str]], labels: Sequence[str] = LABELS) -
 
 
 BASELINES: tuple[type[Baseline], ...] = (Majority, Rules, TfIdf, LedgerOnly)
+
+
+def available() -> tuple[type[Baseline], ...]:
+    """Those that need no extra, and the one by MiniLM if it can be asked."""
+    return (*BASELINES, NearestSymptom) if is_installed() else BASELINES

@@ -15,6 +15,7 @@ from fsdpclassify.bundle import write
 from fsdpclassify.catalogue import CATALOGUE_FILE
 from fsdpclassify.causes import CAUSES_FILE
 from fsdpclassify.encoder import Encoder
+from fsdpclassify.familiar import WORDS_FILE, vocabulary, words_bytes
 from fsdpclassify.head import HEAD_FILE
 from fsdpclassify.training import recipe
 from fsdpclassify.training.archive import FROZEN_FILE, TRAINING_FILE, VALIDATION_FILE, pack, pack_wordings
@@ -22,9 +23,10 @@ from fsdpclassify.training.assemble import Provenance, carried_over, head_bytes,
 from fsdpclassify.training.export import PARITY, parity
 from fsdpclassify.training.weights import balanced
 from train import dataset
-from train.card import card_bytes
+from train.card import CARD, PRIORS, card_bytes
 from train.causes import catalogue_bytes, causes_graph, load_inventory
 from train.material import material
+from train.priors import thresholds_by_prior
 
 NAME, VERSION = "default", "0.2.0"
 _FROZEN = ("test_seen", "test_unseen_lines")
@@ -51,13 +53,14 @@ def assemble(data: recipe.Material, trained: recipe.Trained, out: Path, *, shipp
     files[HEAD_FILE] = head_bytes(trained.head, encoder.dimension)
     files[CAUSES_FILE] = causes_graph(inventory, encoder.encode) if shipped else _cached_causes(encoder)
     files[CATALOGUE_FILE] = catalogue_bytes(inventory)
+    files[WORDS_FILE] = words_bytes(known_words(data))
     provenance = Provenance(
         name=NAME,
         version=VERSION,
         data_sha256=dataset.tree_hash(dataset.DATA),
         code_sha256=dataset.tree_hash(dataset.ROOT / "train") if shipped else "fold",
         training=tuple(i.example.sha256 for i in data.real),
-        metrics={"parity": PARITY},
+        metrics={"parity": PARITY} | ({PRIORS: _by_prior(data, trained)} if shipped else {}),
     )
     manifest = manifest_of(provenance, trained.head.labels, recipe.prior(data), trained.thresholds)
     if shipped:
@@ -68,9 +71,20 @@ def assemble(data: recipe.Material, trained: recipe.Trained, out: Path, *, shipp
         files[FROZEN_FILE] = pack(frozen, [1.0] * len(frozen))
         checked = [i.example for i in data.validation]
         files[VALIDATION_FILE] = pack(checked, [1.0] * len(checked))
-        files["README.md"] = card_bytes(manifest, files)
+        files[CARD] = card_bytes(manifest, files)
     _check_parity(data, trained, files)
     return write(out, manifest, files)
+
+
+def _by_prior(data: recipe.Material, trained: recipe.Trained) -> dict[str, dict[str, dict[str, float]]]:
+    public = [i.example.label for i in data.real if not i.example.repository.startswith("lab/")]
+    return thresholds_by_prior(trained.calibration, trained.head.labels, public)
+
+
+def known_words(data: recipe.Material) -> frozenset[str]:
+    """The words of made incidents and of the inventory; real ones add none, so that folds share one vocabulary."""
+    made = (text for item in data.simulated for text in item.example.texts)
+    return vocabulary([*data.wordings.texts, *made])
 
 
 _causes: dict[int, bytes] = {}

@@ -140,6 +140,11 @@ def make_silent(root: Path, count: int) -> list[Path]:
     return [_written(root / f"silent-{n}", nothing, (), n, Random(f"silent:{n}")) for n in range(count)]
 
 
+def jargon(count: int, rng: Random) -> list[str]:
+    """So many lines that the services of a house say on any day."""
+    return [_filled(rng.choice(_DAILY), rng) for _ in range(count)]
+
+
 def is_new(folder: Path) -> bool:
     """Whether an incident tells its cause in a wording that no given incident has."""
     return bool(json.loads((folder / "incident.json").read_text())["new_wording"])

@@ -3,7 +3,9 @@
 Deletion: the decisive lines of each incident are taken out of its files, or as many other lines of the window, drawn
 at random; the first must lower the probability of the label, the second hardly. Decoy: one line of the inventory that
 only seems to speak for another label is put into the window, behind the prefix of the line it follows, in the mouth
-of the same rank; the verdict should stay. Everything is read through the whole product, by the bundle as it is.
+of the same rank; the verdict should stay. Jargon: as many lines of a house's own services as the window has are put
+into it in the same way; a right verdict should stay, though half of the log is then in words that no training data
+holds. Everything is read through the whole product, by the bundle as it is.
 """
 
 from __future__ import annotations
@@ -23,10 +25,11 @@ from fsdpclassify.evaluation import Count
 from fsdpclassify.features import extract
 from fsdpclassify.labelled import LabelledIncident, load_all, neutral_logs
 from fsdpclassify.reading import Findings, find
-from fsdpclassify.records import Diagnosis, Line
+from fsdpclassify.records import Abstention, Diagnosis, Line
 from fsdpclassify.sources import collect
 from fsdpclassify.window import When
 from train import dataset
+from train.inhouse_logs import jargon
 from train.inventory import Family, Inventory, load
 from train.slots import render
 
@@ -59,7 +62,7 @@ class Decoyed:
 
 
 def main(argv: list[str]) -> int:
-    """Print both tests for a split."""
+    """Print the three tests for a split."""
     splits = (dataset.PUBLIC, *dataset.SIMULATED, *dataset.LAB)
     parser = argparse.ArgumentParser(prog="python -m train sanity", description=__doc__)
     parser.add_argument("--split", default="test_seen", choices=splits)
@@ -69,11 +72,12 @@ def main(argv: list[str]) -> int:
     classifier, inventory = Classifier.load(options.model), load()
     given = [i for i in load_all([dataset.folder_of(options.split)]) if i.label in classifier.labels]
     chosen = given[:: max(1, len(given) // options.limit)][: options.limit]
-    deletions, decoys = [], []
+    deletions, decoys, jargons = [], [], []
     for incident in chosen:
         deletions += deleted(classifier, incident)
         decoys += decoyed(classifier, incident, inventory)
-    sys.stdout.write(render_deletions(deletions) + render_decoys(decoys))
+        jargons += jargoned(classifier, incident)
+    sys.stdout.write(render_deletions(deletions) + render_decoys(decoys) + render_jargon(jargons))
     return 0
 
 
@@ -112,6 +116,25 @@ def decoyed(classifier: Classifier, incident: LabelledIncident, inventory: Inven
     verdicts = [each.verdict if each is not None else "no_timeout" for each in (before, after)]
     lure = decoy.label or ""
     return [Decoyed(id=incident.id, label=incident.label, lure=lure, before=verdicts[0], after=verdicts[1])]
+
+
+def jargoned(classifier: Classifier, incident: LabelledIncident) -> list[Decoyed]:
+    """The jargon test of one incident; empty where its verdict is not right as it is. A `lure` is why it was lost."""
+    rng = Random(f"jargon:{incident.id}")
+    with neutral_logs(incident) as logs:
+        before = _answer(classifier, incident, logs)
+        if before is None or before.verdict != incident.label:
+            return []
+        found = find(collect([logs]), hung=incident.hung)
+        lines = _window(found)
+        changes: dict[Place, list[str]] = {}
+        for line, text in zip(rng.choices(lines, k=len(lines)), jargon(len(lines), rng), strict=True):
+            changes.setdefault(_place(found, line), []).append(_prefix(line) + text)
+        with edited(logs, changes, keep=True) as more:
+            after = _answer(classifier, incident, more)
+    verdict = "no_timeout" if after is None else after.verdict
+    lure = "" if after is None else after.abstained_because or ""
+    return [Decoyed(id=incident.id, label=incident.label, lure=lure, before=before.verdict, after=verdict)]
 
 
 def _decoys(inventory: Inventory, label: str) -> list[Family]:
@@ -192,6 +215,17 @@ def render_decoys(found: Sequence[Decoyed]) -> str:
         ],
     }  # fmt: skip
     lines = [f"Decoy: one line put into {len(found)} incidents"]
+    lines += [f"  {name:<42} {_share(Count(hits=sum(hits), total=len(hits)))}" for name, hits in rows.items()]
+    return "\n".join(lines) + "\n"
+
+
+def render_jargon(found: Sequence[Decoyed]) -> str:
+    """How many right verdicts stay, and why the others do not."""
+    rows = {
+        "the right verdict stays": [d.after == d.label for d in found],
+        "it is withheld as unlike the training data": [d.lure == Abstention.OUT_OF_SCOPE for d in found],
+    }
+    lines = [f"Jargon: as many lines of a house's own as there are put into {len(found)} incidents answered rightly"]
     lines += [f"  {name:<42} {_share(Count(hits=sum(hits), total=len(hits)))}" for name, hits in rows.items()]
     return "\n".join(lines) + "\n"
 

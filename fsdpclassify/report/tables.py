@@ -38,6 +38,9 @@ def render_labels(table: Json, *, width: int) -> str:
     return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
+_OUTER = "  "
+
+
 def model_card(manifest: Manifest, *, folder: str, sha256: str) -> Json:
     """What `model show --json` writes: the manifest without the long list of training hashes."""
     return {
@@ -68,17 +71,24 @@ def render_model_card(card: Json) -> str:
         cells = [f"{values[label]:>{len(mode)}.2f}" for mode, values in card["thresholds"].items()]
         lines.append(f"{label:<22}  {card['prior'][label]:5.2f}  " + "  ".join(cells))
     if card["metrics"]:
-        lines += ["", "held-out figures", *_metric_lines(card["metrics"], "  ")]
+        lines += ["", "held-out figures", *_metric_lines(card["metrics"], _OUTER)]
     return "\n".join(printable(line) for line in lines) + "\n"
 
 
 def _metric_lines(metrics: Mapping[str, Any], indent: str) -> Iterator[str]:
+    """One line a figure; of blocks inside blocks one line, without what lies deeper (`--json` has that)."""
     for name, value in metrics.items():
-        if isinstance(value, Mapping):
-            yield f"{indent}{name}"
-            yield from _metric_lines(value, indent + "  ")
-        else:
-            yield f"{indent}{name} {value:.4g}" if isinstance(value, float) else f"{indent}{name} {value}"
+        if not isinstance(value, Mapping):
+            yield f"{indent}{name} {_number(value)}"
+        elif indent == _OUTER:
+            inner = list(_metric_lines(value, indent + "  "))
+            yield from [f"{indent}{name}", *inner] if inner else []
+        elif told := [f"{key} {_number(each)}" for key, each in value.items() if not isinstance(each, Mapping)]:
+            yield f"{indent}{name}: {', '.join(told)}"
+
+
+def _number(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else "–" if value is None else str(value)
 
 
 def bundle_lines(folder: Path) -> Iterator[str]:

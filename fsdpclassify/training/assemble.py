@@ -22,6 +22,8 @@ from fsdpclassify.vector import LEDGER_FACTS
 MINIMUM_EVIDENCE = 0.02
 #: Below this share of a line's cause scores the line does not read like any cause of a label.
 MINIMUM_READING = 0.15
+#: Where fewer of the window's lines than this are told wholly in words of the training data, the text is unlike it.
+MINIMUM_KNOWN = 0.3
 _LIBRARIES = ("numpy", "scikit-learn", "skl2onnx", "onnx", "onnxruntime", "tokenizers")
 
 
@@ -56,7 +58,11 @@ def manifest_of(
         labels=labels,
         prior={name: round(prior.get(name, 0.0), 6) for name in labels},
         thresholds={mode: dict(values) for mode, values in thresholds.items()},
-        out_of_scope={"minimum_evidence": MINIMUM_EVIDENCE, "minimum_reading": MINIMUM_READING},
+        out_of_scope={
+            "minimum_evidence": MINIMUM_EVIDENCE,
+            "minimum_reading": MINIMUM_READING,
+            "minimum_known": MINIMUM_KNOWN,
+        },
         feature_version=FEATURE_VERSION,
         templating_version=TEMPLATING_VERSION,
         inputs={HEAD_FILE: INPUTS, CAUSES_FILE: (INPUT,), ENCODER_FILE: ("input_ids", "attention_mask")},

@@ -32,11 +32,26 @@ class Material:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Calibration:
+    """What thresholds are fitted on: incidents that the head is blind to, probabilities `[n, labels]`, weights."""
+
+    items: tuple[Encoded, ...]
+    probabilities: NDArray[np.float64]
+    weights: tuple[float, ...]
+
+    @property
+    def given(self) -> list[str]:
+        """The label of each incident."""
+        return [i.example.label for i in self.items]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Trained:
-    """A calibrated head with its thresholds by mode and label."""
+    """A calibrated head with its thresholds by mode and label, and what they were fitted on."""
 
     head: FittedHead
     thresholds: dict[str, dict[str, float]]
+    calibration: Calibration
 
 
 def fitted(data: Material, real: Sequence[Encoded]) -> FittedHead:
@@ -111,8 +126,9 @@ def calibrated(data: Material, head: FittedHead, raw: Raw, real: Sequence[Encode
     weights = balanced([i.example for i in made], [i.example for i in real], share=_CALIBRATION_SHARE)
     given = [i.example.label for i in items]
     temperature = fit_temperature(rows, given, weights, head.labels)
-    thresholds = fit_thresholds(tempered(rows, temperature), given, weights, head.labels)
-    return Trained(head=replace(head, temperature=temperature), thresholds=thresholds)
+    told = Calibration(items=tuple(items), probabilities=tempered(rows, temperature), weights=tuple(weights))
+    thresholds = fit_thresholds(told.probabilities, given, weights, head.labels)
+    return Trained(head=replace(head, temperature=temperature), thresholds=thresholds, calibration=told)
 
 
 def prior(data: Material) -> dict[str, float]:

@@ -83,3 +83,17 @@ def test_where_only_the_text_tells_its_columns_are_missed_most(items: list[Encod
 def test_a_column_that_never_varies_is_left_out(items: list[Encoded], head: FittedHead) -> None:
     same = [replace(i, ledger=np.full_like(i.ledger, 0.5)) for i in items]
     assert not {d.column for d in ablate.importance(head, same)} & set(LEDGER_FACTS)
+
+
+def test_without_real_incidents_composed_ones_still_calibrate_and_no_real_one_is_learnt(items: list[Encoded]) -> None:
+    authors = [replace(i, example=replace(i.example, repository=f"written/{n % 2}")) for n, i in enumerate(items)]
+    weights = [1.0] * len(authors)
+    empty = Wordings(texts=(), vectors=np.zeros((0, len(LABELS)), np.float32), labels=())
+    mislabelled = [replace(i, example=replace(i.example, label=LABELS[0])) for i in items]
+    data = recipe.Material(
+        simulated=tuple(authors), validation=tuple(items), real=tuple(mislabelled), wordings=empty,
+        lines=fit_lines(authors, weights),
+    )  # fmt: skip
+    public, validation = ablate._without_real(data, {i.example.sha256 for i in items})
+    assert validation.accuracy > 0.9
+    assert public.accuracy < 0.5  # their labels are wrong, and were not believed

@@ -12,6 +12,7 @@ from fsdpclassify.catalogue import load_catalogue
 from fsdpclassify.causes import CAUSES_FILE, CauseScorer
 from fsdpclassify.classifier import Classifier
 from fsdpclassify.encoder import Encoder
+from fsdpclassify.familiar import load_words, words_of
 from fsdpclassify.labelled import content_sha256, incident_folders, load
 from fsdpclassify.training import archive, recipe
 from fsdpclassify.training.fit import LABELS, NOTHING, Wordings, encode_all, fit_lines
@@ -66,6 +67,27 @@ def test_what_is_assembled_is_a_bundle_that_answers(
     assert manifest.data_sha256 == dataset.tree_hash(dataset.DATA)
     found = Classifier.load(folder).classify(dataset.DATA / "incidents" / "inc-027" / "logs")
     assert len(found.incidents) == 1
+
+
+def test_a_bundle_knows_the_words_of_made_incidents_and_none_that_only_real_ones_hold(
+    material: recipe.Material, trained: recipe.Trained, tmp_path: Path
+) -> None:
+    folder = build.assemble(material, trained, tmp_path / "x", shipped=False)
+    known = load_words(folder) or frozenset()
+    assert {"checkpoint", "rank", "timeout"} <= known
+    made = {word for i in material.simulated for text in i.example.texts for word in words_of(text)}
+    assert known <= made
+
+
+def test_thresholds_of_other_mixes_speak_of_every_label_and_the_shipped_mix_gives_the_shipped_ones(
+    material: recipe.Material, trained: recipe.Trained
+) -> None:
+    found = build._by_prior(material, trained)
+    assert set(found) == {"shipped", "uniform", "measured"}
+    for mode in ("balanced", "high-precision"):
+        assert found["shipped"][mode] == trained.thresholds[mode]
+        assert all(set(mix[mode]) == set(LABELS) for mix in found.values())
+    assert all(sum(mix["prior"].values()) == pytest.approx(1.0, abs=1e-3) for mix in found.values())
 
 
 def test_a_graph_that_differs_from_its_estimators_is_not_written(

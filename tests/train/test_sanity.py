@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,3 +109,35 @@ def test_a_changed_verdict_is_told_by_what_it_became() -> None:
     text = sanity.render_decoys([one(*pair) for pair in pairs])
     counts = [line.split("  ")[-1].split(" of ")[0].strip() for line in text.splitlines()[1:]]
     assert counts == ["3", "1", "1", "1"]
+
+
+@pytest.mark.model
+def test_jargon_doubles_the_window_and_is_put_into_what_was_answered_rightly_only(
+    incident: LabelledIncident, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts: list[str] = []
+    real = Classifier.classify
+
+    def spy(self: Classifier, x: Path, *, hung: bool = False) -> object:
+        texts.append((x / "deep" / "train.log").read_text())
+        return real(self, x, hung=hung)
+
+    monkeypatch.setattr(Classifier, "classify", spy)
+    (found,) = sanity.jargoned(Classifier.load(), incident)
+    assert (found.label, found.before) == ("rank_failure", "rank_failure")
+    new = set(texts[1].splitlines()) - set(texts[0].splitlines())
+    assert new
+    assert all(any(word in line for word in ("halyard", "quaymaster", "mirepoix", "tollgate", "dimmerd", "berthlog"))
+               for line in new)  # fmt: skip
+    assert sanity.jargoned(Classifier.load(), replace(incident, label="desync")) == []
+
+
+def test_what_jargon_withholds_is_told_apart() -> None:
+    def one(after: str, why: str) -> sanity.Decoyed:
+        return sanity.Decoyed(id="a", label="desync", lure=why, before="desync", after=after)
+
+    text = sanity.render_jargon(
+        [one("desync", ""), one("undetermined", "out_of_scope"), one("undetermined", "low_confidence")]
+    )
+    counts = [line.split("  ")[-1].split(" of ")[0].split()[-1] for line in text.splitlines()[1:]]
+    assert counts == ["1", "1"]
