@@ -208,4 +208,14 @@ RULES = (
         ),
         build=simple(EventKind.ATTEMPT, name="start_up"),
     ),
+    Rule(
+        name="resumed",
+        anchor=r"[Rr]esum(?:ing|ed) |successfully loaded checkpoint",
+        pattern=re.compile(
+            r"(?P<detail>[Rr]esum(?:ing|ed) (?:(?:training|run|it) )?(?:from|at) (?:(?:the|a|last|latest) ){0,2}"
+            r"(?:checkpoint|snapshot|(?:global[ _])?step|iteration|epoch|\S{0,200}(?:ckpt|checkpoint))"
+            r"|successfully loaded checkpoint)"
+        ),
+        build=simple(EventKind.ATTEMPT, name="resumed"),
+    ),
 )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from random import Random
 
 from train.simulate import clock, teardown, tracebacks
+from train.simulate.cards import bus_of
 from train.simulate.record import Record
 from train.simulate.scene import Scene
 
@@ -50,7 +51,7 @@ def _signal_trace(scene: Scene, number: int, agent: int) -> list[str]:
 def hung_card(scene: Scene, rank: int, at: float) -> bool:
     """The driver reports the card of a rank, in the program's output or in the kernel's log."""
     rng, world = scene.rng, scene.world
-    node, bus = world.node_of(rank), f"0000:{rng.randrange(16, 250):02x}:00"
+    node, bus = world.node_of(rank), f"0000:{bus_of(world, rank):02x}:00"
     draw = rng.random()
     if draw < 0.35:
         handle = f"(Agent handle: {rng.getrandbits(47):#x})"

@@ -10,6 +10,7 @@ from train.simulate.astray import notified, spoilt_step
 from train.simulate.collectives import Call, meeting_call, other_call, training_call
 from train.simulate.record import Record
 from train.simulate.scene import Scene
+from train.simulate.thrown import thrown_out
 from train.simulate.world import World
 
 _INIT = (
@@ -55,6 +56,10 @@ def act(scene: Scene, cause: str) -> None:
     others = tuple(rank for rank in members if rank not in odd)
     scene.begin(onset, started=not early)
     story.initiating = odd
+    if thrown_out(scene, cause, odd, onset, early=early):
+        scene.decoys()
+        scene.finish(scene.aborts(story.waiting[:16]))
+        return
     spoilt = cause in _NAN and not early and not scene.blind and rng.random() < 0.18
     if spoilt:
         spoilt_step(scene, odd[0], onset)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from train.simulate import nccl, sidefiles
+from collections.abc import Sequence
+
+from train.simulate import nccl, sidefiles, teardown
 from train.simulate.collectives import first_call, training_call
 from train.simulate.record import Record
 from train.simulate.scene import Scene
+from train.simulate.thrown import thrown_out
 from train.simulate.versions import nccl_number
 
 _INIT = (
@@ -55,6 +58,8 @@ _LOCAL = (
 )
 
 
+#: How often the launcher's report of a rank that raised stands in the log.
+_REPORTED = 0.55
 _ERRNO = ("113(No route to host)", "110(Connection timed out)", "111(Connection refused)")
 
 
@@ -65,10 +70,14 @@ def act(scene: Scene, cause: str) -> None:
     early = any(word in cause for word in _INIT) and rng.random() < 0.75
     quiet = cause in _VERBS and rng.random() < 0.5
     scene.begin(onset, started=not early and not quiet)
+    if early and thrown_out(scene, cause, (rng.randrange(world.size),), onset, early=True):
+        scene.decoys()
+        scene.finish(scene.aborts(story.waiting[:16]))
+        return
     if (early or cause in _VERBS) and rng.random() < 0.4:
         shown = tuple(range(min(world.size, rng.choice((1, 1, 2, 4)))))
         nccl.bringup(story, world, rng, onset - 8, shown, complete=rng.random() < 0.4, role="context")
-    built = _built(scene, cause, onset, early) if not scene.blind else False
+    built = _built(scene, cause, onset) if not scene.blind else False
     if not built:
         _waits(scene, cause, onset, early)
     if not built or rng.random() < 0.4:
@@ -90,13 +99,13 @@ def _evidence(scene: Scene, cause: str, onset: float) -> None:
     )
 
 
-def _built(scene: Scene, cause: str, onset: float, early: bool) -> bool:
+def _built(scene: Scene, cause: str, onset: float) -> bool:
     rng = scene.rng
     if cause in _VERBS and scene.world.nodes > 1 and rng.random() < 0.55:
         _completion(scene, onset, _VERBS[cause])
         return True
     if any(word in cause for word in _SOCKETS) and scene.world.nodes > 1 and rng.random() < 0.72:
-        _socket(scene, cause, onset, early)
+        _socket(scene, cause, onset)
         return True
     return False
 
@@ -184,83 +193,55 @@ def _consequence(scene: Scene, ranks: tuple[int, ...], at: float, kind: str, tex
             )
     elif draw < 0.7:
         nccl.raised(story, world, rng, ranks[0], at, kind, text, "ALLREDUCE")
+        _exits(scene, ranks[0], at + 1)
 
 
-def _socket(scene: Scene, cause: str, onset: float, early: bool) -> None:
+#: Addresses that only their own host can reach.
+_LOCAL_IPS = ("172.17.0.2", "169.254.3.1", "10.88.0.1", "192.168.122.1", "fe80::9a03:9bff:fe1c%ib0", "127.0.1.1")
+_LOCAL_NICS = ("docker0", "virbr0", "ip6tnl0", "cni0", "tailscale0", "eth0")
+_REASONS = ("Connection timed out", "No route to host", "Connection refused", "Network is unreachable")
+_RAISED = ("system", "system", "remote", "internal")
+
+
+def _socket(scene: Scene, cause: str, onset: float) -> None:
     """Connections between nodes that are refused, unroutable or time out, with NCCL's return chain."""
     rng, world, story = scene.rng, scene.world, scene.story
-    node = rng.randrange(1, world.nodes)
+    node, local = rng.randrange(1, world.nodes), cause in {"wrong_interface", "cni"}
     rank = rng.choice([r for r in range(world.size) if world.node_of(r) != node] or [0])
-    bad = (
-        rng.choice(
-            (
-                "172.17.0.2",
-                "169.254.3.1",
-                "10.88.0.1",
-                "192.168.122.1",
-                "fe80::9a03:9bff:fe1c%ib0",
-                "127.0.1.1",
-            )
-        )
-        if cause in {"wrong_interface", "cni"}
-        else world.ips[node]
-    )
-    address = f"{bad}<{rng.randrange(30000, 60000)}>"
-    reason = rng.choice(("Connection timed out", "No route to host", "Connection refused", "Network is unreachable"))
-    version = nccl_number(world.nccl)
-    if version < 1600:
-        place, text = (
-            f"include/socket.h:{rng.choice((403, 409, 421))}",
-            f"Net : Connect to {address} failed : {reason}",
-        )
-    elif version < 2400:
-        place, text = (
-            f"misc/socket.cc:{rng.choice((456, 484, 503))}",
-            f"socketStartConnect: Connect to {address} failed : {reason}",
-        )
-    else:
-        place, text = (
-            f"misc/socket.cc:{rng.choice((508, 537, 752))}",
-            f"socketPollConnect: connect to {address} returned "
-            f"{rng.choice(_ERRNO)}"
-            " errno 115, exceeded error retry count after 35 attempts",
-        )
+    bad = rng.choice(_LOCAL_IPS) if local else world.ips[node]
+    place, text = _unconnected(scene, bad)
     at = onset + rng.uniform(20, 140)
     lines = nccl.warn(world, rank, at, place, text, nccl.chain(rng, rng.choice((2, 3, 6)), True), rng)
-    story.add(
-        Record(
-            time=at,
-            lines=tuple(lines),
-            role="evidence",
-            rank=rank,
-            node=world.node_of(rank),
-            prefix="c10",
-            strength=3,
-        )
-    )
-    if cause in {"wrong_interface", "cni"}:
-        nic = rng.choice(("docker0", "virbr0", "ip6tnl0", "cni0", "tailscale0", "eth0"))
-        chosen = f"{nccl.head(world, rank, rng)}NCCL INFO Bootstrap : Using {nic}:{bad}<0>"
-        story.add(
-            Record(
-                time=onset - 1,
-                lines=(chosen,),
-                role="evidence",
-                rank=rank,
-                node=world.node_of(rank),
-                prefix="c10",
-                strength=3,
-            )
-        )
+    _tell(scene, rank, at, lines)
+    if local:
+        nic = rng.choice(_LOCAL_NICS)
+        _tell(scene, rank, onset - 1, [f"{nccl.head(world, rank, rng)}NCCL INFO Bootstrap : Using {nic}:{bad}<0>"])
     story.waiting, story.detection = (), at
     if rng.random() < 0.55:
-        nccl.raised(
-            story,
-            world,
-            rng,
-            rank,
-            at + 0.5,
-            rng.choice(("system", "system", "remote", "internal")),
-            text,
-            "ALLREDUCE",
-        )
+        nccl.raised(story, world, rng, rank, at + 0.5, rng.choice(_RAISED), text, "ALLREDUCE")
+        _exits(scene, rank, at + 1)
+
+
+def _unconnected(scene: Scene, ip: str) -> tuple[str, str]:
+    """Where and how this release of NCCL says that a connection did not come about."""
+    rng, address = scene.rng, f"{ip}<{scene.rng.randrange(30000, 60000)}>"
+    reason, version = rng.choice(_REASONS), nccl_number(scene.world.nccl)
+    if version < 1600:
+        return f"include/socket.h:{rng.choice((403, 409, 421))}", f"Net : Connect to {address} failed : {reason}"
+    if version < 2400:
+        place = f"misc/socket.cc:{rng.choice((456, 484, 503))}"
+        return place, f"socketStartConnect: Connect to {address} failed : {reason}"
+    returned = f"returned {rng.choice(_ERRNO)} errno 115, exceeded error retry count after 35 attempts"
+    return f"misc/socket.cc:{rng.choice((508, 537, 752))}", f"socketPollConnect: connect to {address} {returned}"
+
+
+def _tell(scene: Scene, rank: int, at: float, lines: Sequence[str]) -> None:
+    node = scene.world.node_of(rank)
+    told = Record(time=at, lines=tuple(lines), role="evidence", rank=rank, node=node, prefix="c10", strength=3)
+    scene.story.add(told)
+
+
+def _exits(scene: Scene, rank: int, at: float) -> None:
+    """A rank that the transport threw out exits with 1, which its launcher reports: the cause stays the transport."""
+    if scene.rng.random() < _REPORTED:
+        teardown.end(scene.story, scene.world, scene.rng, at, {rank: 1})

@@ -58,15 +58,15 @@ def act(scene: Scene, cause: str) -> None:
     final = deaths.final_words(scene, rng, cause, dead[0])
     delayed = final is not None and not scene.blind and world.nodes == 1 and rng.random() < 0.18
     told = not scene.blind and not delayed and _shown_death(scene, cause, dead, death, code)
-    survivors = _survivors(scene, dead, death, code)
-    _peers(scene, survivors, dead, onset, early, timed=delayed)
+    left = survivors(scene, dead, death, code)
+    peers(scene, left, dead, onset, early, timed=delayed)
     if delayed and final is not None:
         deaths.late_traceback(scene, dead[0], final)
     elif not told or rng.random() < 0.45:
         scene.evidence(cause, dead, death - 20, death - 0.01, count=rng.choice((1, 1, 2)))
     scene.decoys()
-    if survivors and not story.hung:
-        scene.finish(scene.aborts(survivors[:16]))
+    if left and not story.hung:
+        scene.finish(scene.aborts(left[:16]))
 
 
 def _dead(rng: Random, scene: Scene, cause: str) -> tuple[int, ...]:
@@ -179,7 +179,7 @@ def _segfault(story: Story, world: World, rng: Random, rank: int, at: float) -> 
     story.add(Record(time=at, lines=tuple(lines), role="evidence", rank=rank, node=world.node_of(rank), strength=3))
 
 
-def _survivors(scene: Scene, dead: tuple[int, ...], death: float, code: int) -> tuple[int, ...]:
+def survivors(scene: Scene, dead: tuple[int, ...], death: float, code: int) -> tuple[int, ...]:
     """Ranks that outlive the death: those of other nodes when a launcher ends the node, or everybody else."""
     rng, world, story = scene.rng, scene.world, scene.story
     nodes = {world.node_of(rank) for rank in dead}
@@ -213,20 +213,20 @@ def _survivors(scene: Scene, dead: tuple[int, ...], death: float, code: int) -> 
     return elsewhere
 
 
-def _peers(
+def peers(
     scene: Scene,
-    survivors: tuple[int, ...],
+    left: tuple[int, ...],
     dead: tuple[int, ...],
     onset: float,
     early: bool,
     *,
     timed: bool,
 ) -> None:
-    """Survivors time out one timeout later (always if `timed`), or see the connection close at once."""
+    """The ranks `left` time out one timeout later (always if `timed`), or see the connection close at once."""
     rng, world, story = scene.rng, scene.world, scene.story
     call: Call = meeting_call(rng, world, early=early) if early or rng.random() < 0.25 else training_call(rng, world)
     draw = 0.0 if timed or scene.blind else rng.random()
-    in_group = tuple(rank for rank in survivors if rank in call.group.members) or survivors
+    in_group = tuple(rank for rank in left if rank in call.group.members) or left
     if any(rank not in call.group.members for rank in in_group):
         call = Call(op=call.op, numel_in=call.numel_in, numel_out=call.numel_out, group=world.groups[0], seq=call.seq)
     if draw < 0.7:

@@ -102,6 +102,15 @@ class Lines:
             found[0] = rng.choice(clear)
         return found
 
+    def raised(self, label: str, cause: str, world: World) -> list[Family]:
+        """Families for a cause that are the last line of an exception of a guilty rank, which ends its process."""
+        return [
+            family
+            for family in self._by_cause.get(cause, ())
+            if family.label == label and family.who == "late" and family.channel == "rank"
+            if _RAISED.match(family.template) and fits(family, world)
+        ]
+
     def main_share(self, cause: str) -> float:
         """The share of a cause's families that only the main process prints."""
         pool = self._by_cause.get(cause, ())
@@ -203,6 +212,10 @@ _FATAL = re.compile(
     r"Error|Exception|Traceback|FATAL|SIG[A-Z]|(?i:killed|exit|crash|abort|died|dead|stops|unhandled|gone|lost|"
     r"leav|shut|terminat)"
 )
+
+
+#: The last line of a traceback.
+_RAISED = re.compile(r"[\w.]{1,80}(?:Error|Exception)\b: ")
 
 
 def _survivable(family: Family) -> bool:

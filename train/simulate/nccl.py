@@ -5,6 +5,7 @@ from __future__ import annotations
 from random import Random
 
 from train.simulate import c10d, clock, tracebacks
+from train.simulate.cards import bus_of
 from train.simulate.record import Record, Story
 from train.simulate.versions import nccl_number
 from train.simulate.world import World
@@ -79,7 +80,7 @@ def bringup(
                 "Connected all rings",
                 f"ncclCommInitRank comm {rng.randrange(1 << 40, 1 << 46):#x} rank {rank} nranks "
                 f"{world.size} cudaDev {world.local(rank)} nvmlDev {world.local(rank)} busId "
-                f"{rng.choice(('1b000', '4e000', '9d000', 'ca000'))} commId {ident} - Init COMPLETE",
+                f"{bus_of(world, rank):x}000 commId {ident} - Init COMPLETE",
             ]
         for i, row in enumerate(rows):
             story.add(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from random import Random
 
 from train.simulate import c10d, monitor, tracebacks
@@ -11,6 +12,30 @@ from train.simulate.record import Record, Story
 from train.simulate.world import World
 
 CallOf = Callable[[int], Call]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Dog:
+    """How the watchdogs of one run print: spread of their lateness, share of detail, depth of C++ frames."""
+
+    detail: float
+    depth: int
+    traced: bool
+    spread: float
+    usual: int
+    repeats: int
+
+
+def _dog(world: World, rng: Random, told: bool) -> _Dog:
+    detail, depth = rng.random(), rng.choice((0, 1, 2, 2, 4, 7))
+    return _Dog(
+        detail=detail,
+        depth=depth,
+        traced=rng.random() < (0.7 if world.torch.rank >= 11 else 0.5 if told else 0.22),
+        spread=rng.choice((0.02, 0.05, 0.1, 0.3, 1.5)),
+        usual=rng.choice((15, 60, 60, 100, 100, 100, 700)),
+        repeats=rng.choice((1, 1, 1, 1, 2, 3)),
+    )
 
 
 def watchdog(
@@ -32,56 +57,47 @@ def watchdog(
     Returns the detection time. The counters of notified ranks are `done`, or one before the call they miss.
     """
     waiting = tuple(ranks)
-    detail = rng.random()
-    depth = rng.choice((0, 1, 2, 2, 4, 7))
-    traced = rng.random() < (0.7 if world.torch.rank >= 11 else 0.5 if told else 0.22)
-    spread = rng.choice((0.02, 0.05, 0.1, 0.3, 1.5))
-    usual = rng.choice((15, 60, 60, 100, 100, 100, 700))
+    dog = _dog(world, rng, bool(told))
     detection = onset + world.timeout_s + 3600
-    repeats = rng.choice((1, 1, 1, 1, 2, 3))
     for rank in waiting:
-        call = call_of(rank)
-        late = rng.random() * spread + (
-            world.timeout_s * 0.01 * rng.random() if world.torch.rank < 2 and rng.random() < 0.3 else 0
-        )
-        ran = world.timeout_s * 1000 + rng.randrange(3, usual)
-        if rng.random() < 0.15:
-            ran += rng.randrange(900, 9000)
-        at = onset + world.timeout_s + late
-        detection = min(detection, at)
-        add = _adder(story, world, rank)
-        for i in range(repeats):
-            again = (
-                call
-                if i == 0
-                else Call(
-                    op=call.op,
-                    numel_in=call.numel_in,
-                    numel_out=call.numel_out,
-                    group=call.group,
-                    seq=call.seq + i,
-                )
-            )
-            if i <= call.ahead:
-                add(
-                    at + i * 0.004,
-                    [c10d.timeout_line(world, again, rank, at + i * 0.004, ran - i, rng)],
-                    "wait" if i == 0 else "status",
-                )
-        add(at + 0.01, c10d.status_lines(world, call, rank, at + 0.01, rng), "status")
-        frames = tracebacks.trace_frames(world, rng, call.op, call.numel_in, told or []) if traced else []
-        add(at + 0.011, c10d.trace_lines(world, rank, at + 0.011, frames, rng), "stack")
-        if world.torch.rank >= 7 and detail < 0.6:
-            add(
-                at + 0.2,
-                c10d.dump_lines(world, call, rank, at + 0.2, None, call.seq - 1 if call.seq > 1 else -1, rng),
-                "notify",
-            )
-        down = at + (60 if world.torch.rank >= 7 and rng.random() < 0.7 else 0.3)
-        add(down, c10d.down_lines(world, call, rank, down, rng), "after")
-        add(down + 0.1, c10d.end_lines(world, call, rank, down + 0.1, ran, depth, rng), "frames")
+        detection = min(detection, _bark(story, world, rng, rank, call_of(rank), onset, dog, told or []))
     _notify(story, world, rng, notified, call_of(waiting[0]), waiting[0], detection, done)
     return detection
+
+
+def _bark(
+    story: Story,
+    world: World,
+    rng: Random,
+    rank: int,
+    call: Call,
+    onset: float,
+    dog: _Dog,
+    told: list[tracebacks.Frame],
+) -> float:
+    """One rank's timeout, counters, stack and end; returns when it timed out."""
+    late = rng.random() * dog.spread + (
+        world.timeout_s * 0.01 * rng.random() if world.torch.rank < 2 and rng.random() < 0.3 else 0
+    )
+    ran = world.timeout_s * 1000 + rng.randrange(3, dog.usual)
+    if rng.random() < 0.15:
+        ran += rng.randrange(900, 9000)
+    at = onset + world.timeout_s + late
+    add = _adder(story, world, rank)
+    for i in range(min(dog.repeats, call.ahead + 1)):
+        again = replace(call, seq=call.seq + i, ahead=0) if i else call
+        line = c10d.timeout_line(world, again, rank, at + i * 0.004, ran - i, rng)
+        add(at + i * 0.004, [line], "status" if i else "wait")
+    add(at + 0.01, c10d.status_lines(world, call, rank, at + 0.01, rng), "status")
+    frames = tracebacks.trace_frames(world, rng, call.op, call.numel_in, told) if dog.traced else []
+    add(at + 0.011, c10d.trace_lines(world, rank, at + 0.011, frames, rng), "stack")
+    if world.torch.rank >= 7 and dog.detail < 0.6:
+        counted = call.seq - 1 if call.seq > 1 else -1
+        add(at + 0.2, c10d.dump_lines(world, call, rank, at + 0.2, None, counted, rng), "notify")
+    down = at + (60 if world.torch.rank >= 7 and rng.random() < 0.7 else 0.3)
+    add(down, c10d.down_lines(world, call, rank, down, rng), "after")
+    add(down + 0.1, c10d.end_lines(world, call, rank, down + 0.1, ran, dog.depth, rng), "frames")
+    return at
 
 
 def _adder(story: Story, world: World, rank: int) -> Callable[[float, list[str], str], None]:

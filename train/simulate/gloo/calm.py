@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from train.simulate import tracebacks
 from train.simulate.gloo import stacks, waits
-from train.simulate.gloo.run import Run, ready, start, steps
+from train.simulate.gloo.run import Run, ready, start
 from train.simulate.gloo.side import from_inventory
+from train.simulate.gloo.stepping import steps
 from train.simulate.record import Record
 
-_DONE = ("training finished after {step} steps", "all epochs done", "Training finished.", "run complete, shutting down")
+_DONE = (
+    "training finished after {step} steps",
+    "all epochs done",
+    "Training finished.",
+    "run complete, shutting down",
+    "done",
+    "finished",
+    "all done, waiting for the other ranks",
+    "last step {step} reached, closing",
+)
 
 
 def other(run: Run, cause: str) -> None:

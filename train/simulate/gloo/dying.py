@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from train.simulate import tracebacks
 from train.simulate.gloo import stacks, waits
-from train.simulate.gloo.run import Run, ready, start, steps
+from train.simulate.gloo.run import Run, ready, start
 from train.simulate.gloo.side import from_inventory
+from train.simulate.gloo.stepping import steps, unprinted
 from train.simulate.record import Record
 
 _CODES = {
@@ -70,6 +71,14 @@ def failure(run: Run, cause: str) -> None:
         run.codes[dead[0]] = code
     if not run.blind and rng.random() < 0.2:
         from_inventory(run, "rank_failure", cause, dead)
+    run.unrecorded.update(dead)
+    if run.voice.everyone and rng.random() < 0.3:
+        unprinted(run, dead if rng.random() < 0.6 else run.rest(dead))
+    if run.nccl:
+        waits.outlive(run, dead, code if not node else 0)
+        if node and not run.blind:
+            _cut(run, dead)
+        return
     if node and rng.random() < 0.35:
         waits.expire(run, dict.fromkeys(run.rest(dead), waits.call_for(run, place)))
     else:

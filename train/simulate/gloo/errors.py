@@ -41,8 +41,9 @@ def lost(world: World, rng: Random, peer: int, kind: str = "") -> str:
         kind = "closed" if rng.random() < 0.8 else "reset"
     text = {
         "closed": f"Connection closed by peer {where}{_TAIL if world.torch.rank >= 10 else ''}",
-        "reset": f"Read error {where}: Connection reset by peer",
+        "reset": f"Read error {where}: Connection reset by peer{_TAIL if world.torch.rank >= 12 else ''}",
         "timeout": f"Read error {where}: Connection timed out",
+        "abort": f"Read error {where}: Software caused connection abort{_TAIL if world.torch.rank >= 10 else ''}",
     }[kind]
     return f"RuntimeError: [{root_of(world)}/transport/tcp/pair.cc:{line}] {text}"
 
@@ -61,9 +62,17 @@ def size_differs(world: World, rng: Random) -> str:
     )
 
 
-def no_mesh(world: World, rng: Random) -> str:
-    """The ranks never connected."""
+def no_mesh(world: World, rng: Random) -> tuple[str, ...]:
+    """The ranks of each node never connected to the others: the last line for each node, one for all or one each."""
     where = f"[{world.ips[-1]}]:{rng.randrange(1100, 65000)}"
+    pair, socket = f"{root_of(world)}/transport/tcp/pair", f"{root_of(world)}/transport/tcp/socket.cc:142"
+    reason = rng.choice(("Network is unreachable", "No route to host", "Connection refused"))
+    slow = (
+        f"RuntimeError: Gloo connectFullMesh failed with [{pair}.h:311] Connect timeout [none]",
+        f"RuntimeError: [enforce fail at {socket}] rv != -1. -1 vs -1. connect: {reason}",
+    )
+    if rng.random() < 0.6:
+        return slow if world.nodes == 2 and rng.random() < 0.75 else (rng.choice(slow),)
     text = rng.choice(
         (
             f"Gloo connectFullMesh failed with [{root_of(world)}/transport/tcp/pair.cc:{rng.choice((144, 149))}] "
@@ -73,7 +82,7 @@ def no_mesh(world: World, rng: Random) -> str:
             f"Gloo connectFullMesh failed with Caught exception in connect: connect {where}: Connection refused",
         )
     )
-    return f"RuntimeError: {text}"
+    return (f"RuntimeError: {text}",)
 
 
 def mismatch(world: World, rng: Random, rank: int, odd: int, mine: str, theirs: str) -> str:
@@ -106,5 +115,7 @@ def unreduced(rank: int, indices: str) -> str:
         "module wasn't able to locate the output tensors in the return value of your module's `forward` function. "
         "Please include the loss function and the structure of the return value of `forward` of your module when "
         "reporting this issue (e.g. list, dict, iterable).\n"
-        f"Parameter indices which did not receive grad for rank {rank}: {indices}"
+        f"Parameter indices which did not receive grad for rank {rank}: {indices}\n"
+        " In addition, you can set the environment variable TORCH_DISTRIBUTED_DEBUG to either INFO or DETAIL to print "
+        "out information about which particular parameters did not receive gradient on this rank as part of this error"
     )

@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 
 from train.simulate.gloo import waits
 from train.simulate.gloo.phrases import OFFLOAD, STRAGGLER, Phrases, fill, usable
-from train.simulate.gloo.run import Run, ready, start, steps
+from train.simulate.gloo.run import Run, ready, start
 from train.simulate.gloo.side import from_inventory
+from train.simulate.gloo.stepping import steps
 from train.simulate.gloo.voices import LOADS
 
 _NOTHING = Phrases(place="compute", begins=())
@@ -44,6 +45,8 @@ def act(run: Run, label: str, cause: str) -> None:
     spoken = any(record.strength >= 2 for record in known)
     if late.mode != "silent" and not run.blind and (run.rng.random() < (0.25 if spoken else 0.9)):
         from_inventory(run, label, cause, (late.rank,))
+    if cause in {"host_pause", "host_hang"} or run.rng.random() < 0.12:
+        run.unrecorded.add(late.rank)
     hint = cause in {"host_pause", "host_hang"} and run.voice.everyone and run.rng.random() < 0.5
     if hint and not run.blind:
         _mark_last(run, late.rank)
@@ -100,7 +103,7 @@ def _go(run: Run, late: Lateness) -> None:
     shown = run.voice.everyone and late.place == "data" and "data" in run.voice.step and late.mode != "silent"
 
     def mark(rank: int, step: int) -> int:
-        return 2 * (shown and rank == late.rank and extra(rank, step) > run.world.step_s and not run.blind)
+        return 3 * (shown and rank == late.rank and extra(rank, step) > run.world.step_s and not run.blind)
 
     steps(run, late.length, extra=extra, data=late.place == "data", note=note, strength=mark)
 

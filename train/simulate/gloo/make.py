@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 
-from train.simulate.gloo import apart, calm, dying, late, links, render
+from train.simulate.gloo import apart, calm, dumps, dying, late, links, render
 from train.simulate.gloo.render import Layout, Line
 from train.simulate.gloo.run import Run, make_run
 from train.simulate.lines import Lines
@@ -15,6 +15,10 @@ from train.simulate.record import Notes, Record, Story, notes_of
 
 #: How often a fault of a link happens between two nodes rather than inside one.
 _SPLIT = 0.9
+#: How many of the others run on two nodes.
+_TWO_NODES = 0.3
+#: How many runs talk through NCCL, whose watchdog ends a wait; the others through gloo.
+_WATCHED = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +35,9 @@ def make(seed: str, label: str, cause: str | None, lines: Lines, *, train: bool,
     rng = Random(seed)
     story = Story(label=label, cause=cause)
     far = (label == "fabric_congestion" and rng.random() < _SPLIT) or cause in {"node_loss", "node_unhealthy"}
-    nodes = 2 if far or rng.random() < 0.08 else 1
+    nodes = 2 if far or rng.random() < _TWO_NODES else 1
+    # Where one agent ends all ranks, the death of one leaves no wait that a watchdog could end.
+    nccl = rng.random() < _WATCHED and label != "no_timeout" and (label != "rank_failure" or nodes > 1)
     run = make_run(
         rng,
         lines,
@@ -41,14 +47,16 @@ def make(seed: str, label: str, cause: str | None, lines: Lines, *, train: bool,
         nodes=nodes,
         everyone=0.75 if label == "uneven_sharding" else 0.45,
         least=3 if label in {"desync", "rank_failure"} and rng.random() < 0.9 else 2,
+        nccl=nccl,
     )
     _act(run, label, cause)
     layout = render.pick_layout(run)
     records = render.shown(run, layout)
     placed = render.files(run, layout, records)
     texts = {name: "".join(f"{line.text}\n" for line in rows) for name, rows in sorted(placed.items())}
-    truth = _truth(run, layout, records, placed, "".join(texts.values()))
-    return Made(truth=truth, files=render.damage(texts, rng), notes=notes_of(records, label))
+    damaged, recorded = render.damage(texts, rng), dumps.files(run)
+    truth = _truth(run, layout, records, placed, "".join(texts.values()), recorded=bool(recorded))
+    return Made(truth=truth, files={**damaged, **recorded}, notes=notes_of(records, label))
 
 
 def _act(run: Run, label: str, cause: str | None) -> None:
@@ -71,12 +79,14 @@ def _act(run: Run, label: str, cause: str | None) -> None:
 
 
 def _truth(
-    run: Run, layout: Layout, records: list[Record], placed: Mapping[str, list[Line]], text: str
+    run: Run, layout: Layout, records: list[Record], placed: Mapping[str, list[Line]], text: str, *, recorded: bool
 ) -> dict[str, object]:
     world, story = run.world, run.story
     quiet = story.label == "no_timeout"
     best = 0 if quiet or story.label == "undetermined" else max((record.strength for record in records), default=0)
     waiting = _waiting(run, layout, records)
+    if recorded:
+        waiting = sorted({*waiting, *run.stands} - run.unrecorded)
     clear = "yes" if quiet or best >= 3 else "partly" if best else "no"
     decisive = [
         f"{name}:{number}"
@@ -88,7 +98,7 @@ def _truth(
         "label": story.label,
         "cause_id": story.cause if best else None,
         "cause": None,
-        "initiating_ranks": _initiating(run, layout, records, waiting) if best else None,
+        "initiating_ranks": _initiating(run, layout, records, waiting, recorded=recorded) if best else None,
         "waiting_ranks": (waiting or None) if not quiet else None,
         "world_size": _world_size(run, layout, records, text),
         "framework": world.framework,
@@ -112,8 +122,10 @@ def _waiting(run: Run, layout: Layout, records: list[Record]) -> list[int]:
     return sorted({record.rank for record in records if record.role == "wait" and record.rank is not None})
 
 
-def _initiating(run: Run, layout: Layout, records: list[Record], waiting: list[int]) -> list[int] | None:
-    """The guilty ranks if they are the only ones that do not wait, or if a line of theirs tells who they are."""
+def _initiating(
+    run: Run, layout: Layout, records: list[Record], waiting: list[int], *, recorded: bool
+) -> list[int] | None:
+    """The guilty ranks if only they do not wait, or if a line or a dump of theirs tells who they are."""
     guilty = run.story.initiating
     if not guilty or run.story.label in {"fabric_congestion", "other"}:
         return None
@@ -127,7 +139,7 @@ def _initiating(run: Run, layout: Layout, records: list[Record], waiting: list[i
         )
         for record in records
     )
-    return sorted(guilty) if only or told else None
+    return sorted(guilty) if only or told or recorded else None
 
 
 def _ranked(run: Run, record: Record) -> bool:
@@ -136,7 +148,7 @@ def _ranked(run: Run, record: Record) -> bool:
 
 def _world_size(run: Run, layout: Layout, records: list[Record], text: str) -> int | None:
     size = run.world.size
-    stated = re.search(rf"world size {size}\b|\bof {size}\b|/{size} backend|gloo, {size} ranks", text)
+    stated = re.search(rf"world size {size}\b|\bof {size}\b|/{size} backend|(?:gloo|nccl), {size} ranks", text)
     ranks = {record.rank for record in records if record.rank is not None}
     table = {int(rank) for rank in re.findall(r"^  rank      : (\d+) ", text, re.M)}
     full = (len(ranks) == size and layout.kind in {"tree", "tee"}) or len(table) == size

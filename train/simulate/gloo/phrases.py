@@ -215,23 +215,50 @@ STRAGGLER: dict[str, Phrases] = {
 OFFLOAD: dict[str, Phrases] = {
     "param_cpu_offload": _at(
         "compute",
-        ("prefetching offloaded weights of block {k}", "cpu offload: waiting for weights of block {k}"),
-        ("cpu offload: weights of block {k} arrived in {s:.2f}s", "param fetch (host) {s:.3f}s at step {step}"),
+        (
+            "prefetching offloaded weights of block {k}",
+            "cpu offload: waiting for weights of block {k}",
+            "loading parameters of module {k} from host memory",
+            "unit {k}: parameters are on the cpu, copying them in",
+            "pulling {n} MB of parameters out of cpu memory",
+        ),
+        (
+            "cpu offload: weights of block {k} arrived in {s:.2f}s",
+            "param fetch (host) {s:.3f}s at step {step}",
+            "parameters of module {k} copied from cpu memory, {s:.2f}s",
+            "host memory gave unit {k} back after {s:.2f}s",
+        ),
     ),
     "cpu_optimizer": _at(
         "optim",
-        ("host optimizer update begins, step {step}", "running AdamW on cpu for {n} offloaded tensors"),
-        ("host optimizer update {s:.2f}s", "cpu AdamW: {s:.2f}s for {n} tensors"),
+        (
+            "host optimizer update begins, step {step}",
+            "running AdamW on cpu for {n} offloaded tensors",
+            "optimizer step on the cpu, {n} parameters",
+        ),
+        ("host optimizer update {s:.2f}s", "cpu AdamW: {s:.2f}s for {n} tensors", "cpu optimizer step took {s:.1f}s"),
     ),
     "optim_cpu_offload": _at(
         "optim",
-        ("swapping in optimizer states from host", "optimizer states: host -> device, {n} MB"),
-        ("optimizer states moved in {s:.2f}s", "optimizer offload roundtrip {s:.2f}s"),
+        (
+            "swapping in optimizer states from host",
+            "optimizer states: host -> device, {n} MB",
+            "fetching moments of group {k} from cpu memory",
+        ),
+        (
+            "optimizer states moved in {s:.2f}s",
+            "optimizer offload roundtrip {s:.2f}s",
+            "moments of group {k} came from the cpu after {s:.2f}s",
+        ),
     ),
     "d2h_copy": _at(
         "compute",
-        ("copying activations to host ({n} MB)", "device to host copy queued, {n} MB"),
-        ("d2h copy of {n} MB finished in {s:.2f}s", "host copy {s:.3f}s"),
+        (
+            "copying activations to host ({n} MB)",
+            "device to host copy queued, {n} MB",
+            "waiting for copy to cpu, {n} MB",
+        ),
+        ("d2h copy of {n} MB finished in {s:.2f}s", "host copy {s:.3f}s", "copy to cpu done after {s:.2f}s"),
     ),
     "state_dict_to_cpu": _at(
         "save",
@@ -241,8 +268,16 @@ OFFLOAD: dict[str, Phrases] = {
     ),
     "nvme_swap": _at(
         "optim",
-        ("nvme: swap out of partition {k} begins", "writing moments to {path}/swap_{rank}.bin"),
-        ("nvme: partition {k} swapped out in {s:.2f}s", "swap file write {n} MB took {s:.2f}s"),
+        (
+            "nvme: swap out of partition {k} begins",
+            "writing moments to {path}/swap_{rank}.bin",
+            "reading optimizer partition {k} back from disk",
+        ),
+        (
+            "nvme: partition {k} swapped out in {s:.2f}s",
+            "swap file write {n} MB took {s:.2f}s",
+            "optimizer partition {k} read from disk in {s:.2f}s",
+        ),
     ),
     "host_swap": _at(
         "compute",

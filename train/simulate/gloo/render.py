@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from train.simulate.gloo.run import Run
 from train.simulate.record import Record
 
+#: How often two lines of a shared console run into one.
+_GLUED = 0.04
 _LAYOUTS = {"tree": 46, "tee": 26, "console": 20, "filtered": 8}
 
 
@@ -73,6 +75,21 @@ def files(run: Run, layout: Layout, records: list[Record]) -> dict[str, list[Lin
             text = last.text + ("\r" if line.open else "") + line.text
             line = Line(text=text, decisive=last.decisive or line.decisive, open=line.open)
         lines.append(line)
+    if layout.kind == "console" and run.voice.everyone:
+        return {name: _glued(lines, run.rng) for name, lines in found.items()}
+    return found
+
+
+def _glued(lines: list[Line], rng: Random) -> list[Line]:
+    """Ranks that write to one terminal at once: now and then two lines come out as one, and their ends after it."""
+    found: list[Line] = []
+    for line in lines:
+        last = found[-1] if found else None
+        if last and rng.random() < _GLUED and last.text[:1] == "[" == line.text[:1] and not last.decisive:
+            found[-1] = replace(last, text=last.text + line.text, decisive=line.decisive)
+            found.append(Line(text="", decisive=False, open=False))
+        else:
+            found.append(line)
     return found
 
 
@@ -110,7 +127,7 @@ def _telling(record: Record, index: int) -> bool:
         return False
     if record.channel == "launcher":
         return bool(re.search(r"exitcode: (?!1\b)|exitcode  : -(?!15)|Signal (?!15)|joined|RendezvousTimeout", text))
-    if record.role == "wait" and record.tie:
+    if record.tie:
         return text in record.tie.split("\n")
     return last < 3 or index == last
 

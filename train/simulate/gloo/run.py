@@ -1,8 +1,7 @@
-"""One run while it is simulated: who has printed what until now, and how steps and phases go by."""
+"""One run while it is simulated: who has printed what until now, and how it begins."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
 
@@ -10,20 +9,19 @@ from train.simulate import clock
 from train.simulate.combos import FRAMEWORKS
 from train.simulate.gloo.decoys import distract
 from train.simulate.gloo.stacks import Names, pick_names
-from train.simulate.gloo.voices import Voice, pick_voice, step_text
+from train.simulate.gloo.voices import Voice, pick_voice
 from train.simulate.lines import Lines
 from train.simulate.record import Record, Story
 from train.simulate.versions import pick_release
 from train.simulate.world import Group, World, make_world
-
-Extra = Callable[[int, int], float]
 
 
 @dataclass(slots=True, kw_only=True)
 class Run:
     """`now` is the true time, `step` the last finished step; `codes` are exit codes in the agent's order.
 
-    `firsts` are the ranks that the agent saw fail; all others got SIGTERM from it.
+    With `nccl` the watchdog ends a wait, else gloo's exception. `stands` says for each rank whose wait ran out in
+    which call it stands, and how far past collective `number`; `unrecorded` ranks leave no dump even if `recorded`.
     """
 
     world: World
@@ -44,6 +42,11 @@ class Run:
     ended: dict[int, float] = field(default_factory=dict)
     lost: frozenset[int] = frozenset()
     distracted: bool = False
+    nccl: bool = False
+    recorded: bool = False
+    number: int = 1
+    stands: dict[int, tuple[str, int]] = field(default_factory=dict)
+    unrecorded: set[int] = field(default_factory=set)
 
     @property
     def ranks(self) -> tuple[int, ...]:
@@ -131,6 +134,7 @@ class Run:
         role: str = "wait",
         strength: int = 0,
         cited: frozenset[str] = frozenset(),
+        origin: str = "",
     ) -> None:
         """Print a traceback on standard error; newer releases put the rank before each line.
 
@@ -138,7 +142,10 @@ class Run:
         """
         head = f"[rank{rank}]: " if self.world.hooked else ""
         tie = "\n".join(head + line for line in lines if line in cited)
-        self.add(rank, time, tuple(head + line for line in lines), role=role, strength=strength, tie=tie)
+        said = tuple(head + line for line in lines)
+        self.add(
+            rank, time, said, role=role, strength=strength, tie=tie, origin=origin, said=lines[-1] if origin else ""
+        )
 
     @property
     def speakers(self) -> tuple[int, ...]:
@@ -147,10 +154,19 @@ class Run:
 
 
 def make_run(
-    rng: Random, lines: Lines, story: Story, *, train: bool, blind: bool, nodes: int, everyone: float, least: int = 2
+    rng: Random,
+    lines: Lines,
+    story: Story,
+    *,
+    train: bool,
+    blind: bool,
+    nodes: int,
+    everyone: float,
+    least: int = 2,
+    nccl: bool = False,
 ) -> Run:
     """Draw a run: its world, script and voice; `everyone` is the chance that all ranks print."""
-    world = _world(rng, nodes, least)
+    world = _world(rng, nodes, least, nccl)
     voice = pick_voice(rng, train, rng.random() < everyone)
     return Run(
         world=world,
@@ -166,10 +182,16 @@ def make_run(
         every=1 if voice.everyone else rng.choice((1, 1, 2, 2, 5, 10)),
         eval_every=rng.choice((0, 0, 5, 8, 12)),
         save_every=rng.choice((0, 0, 6, 10, 15)),
+        nccl=nccl,
+        recorded=rng.random() < _RECORDED,
     )
 
 
-def _world(rng: Random, nodes: int, least: int) -> World:
+#: How many runs keep a flight recorder and write it out when nothing moves.
+_RECORDED = 0.4
+
+
+def _world(rng: Random, nodes: int, least: int, nccl: bool) -> World:
     base = make_world(rng)
     size = rng.choices((2, 3, 4, 6, 8), (2, 1, 7, 1, 2))[0]
     while size < least or size % nodes:
@@ -197,8 +219,8 @@ def _world(rng: Random, nodes: int, least: int) -> World:
         pids=tuple(first + 5000 * (rank // (size // nodes)) + 65 + rank for rank in range(size)),
         groups=(Group(name="0", desc="default_pg", ident=0, members=tuple(range(size))),),
         step_s=rng.choice((0.05, 0.12, 0.25, 0.5, 1.0, 2.0)) * rng.uniform(0.7, 1.4),
-        timeout_s=rng.choice((8, 8, 8, 10, 12, 15, 20, 30, 30, 60)),
-        backend="gloo",
+        timeout_s=rng.choice((10, 30, 60, 120, 300, 600, 600, 1800) if nccl else (8, 8, 8, 10, 12, 15, 20, 30, 30, 60)),
+        backend="nccl" if nccl else "gloo",
         ngc=False,
         hooked=torch.rank >= 3 and rng.random() < 0.92,
     )
@@ -208,7 +230,7 @@ def start(run: Run) -> None:
     """What every rank prints before its first step."""
     rng, world, voice = run.rng, run.world, run.voice
     run.now += rng.uniform(1, 4)
-    gloo, sock = rng.random() < 0.4, rng.random() < 0.35
+    gloo, sock = rng.random() < 0.4 and not run.nccl, rng.random() < 0.35
     for rank in run.ranks:
         at = run.now + rng.random() * 0.2
         if gloo:
@@ -220,7 +242,7 @@ def start(run: Run) -> None:
             run.add(rank, at, (f"{stamp} [c10d] The hostname of the client socket cannot be retrieved. err=-3",))
     for rank in run.speakers:
         wrapper = {"FSDP": "fsdp1", "FSDP2": "fsdp2"}.get(world.framework, "ddp")
-        run.say(rank, voice.hello.format(world=world.size, rank=rank, wrapper=wrapper))
+        run.say(rank, voice.hello.format(world=world.size, rank=rank, wrapper=wrapper, backend=world.backend))
     run.now += rng.uniform(0.5, 4)
 
 
@@ -231,55 +253,3 @@ def ready(run: Run) -> None:
     run.now += run.rng.uniform(0.1, 1)
     if run.rng.random() < 0.3:
         distract(run)
-
-
-def steps(
-    run: Run,
-    count: int,
-    *,
-    extra: Extra | None = None,
-    data: bool = False,
-    load: Extra | None = None,
-    note: Callable[[int], None] | None = None,
-    strength: Callable[[int, int], int] | None = None,
-) -> None:
-    """Let `count` steps go by. `extra` seconds of a rank delay all; with `data` they pass in its loader.
-
-    `load` is the amount of a rank's work relative to the usual; `note` prints more; `strength` marks step lines.
-    """
-    rng, world = run.rng, run.world
-    first, odd = run.step + 1, rng.randrange(max(1, count))
-    for step in range(first, run.step + count + 1):
-        usual = world.step_s * rng.uniform(0.93, 1.1)
-        own = {rank: extra(rank, step) if extra else 0.0 for rank in run.ranks}
-        run.now += usual + max(own.values())
-        run.step = step
-        if step - first == odd:
-            distract(run)
-        if note:
-            note(step)
-        for rank in run.speakers if step % run.every == 0 else ():
-            text = step_text(
-                run.voice,
-                rng,
-                step=step,
-                total=max(run.total, step + 1),
-                spent=(usual + max(own.values())) * rng.uniform(0.985, 1.015),
-                data=rng.uniform(0, 0.004) + (own[rank] if data else 0.0),
-                load=load(rank, step) if load else 1.0,
-            )
-            told = strength(rank, step) if strength else 0
-            run.say(rank, text, time=run.now + rng.random() * 0.01, strength=told, tie="uncited" if told == 2 else "")
-        _phases(run, step)
-
-
-def _phases(run: Run, step: int) -> None:
-    """Innocent evaluations and checkpoints on the way."""
-    rng, voice = run.rng, run.voice
-    for every, words in ((run.save_every, voice.save_words), (run.eval_every, voice.eval_words)):
-        if every and step % every == 0:
-            value = rng.uniform(0.2, 2.5)
-            for text in words:
-                run.now += rng.uniform(0.002, 0.2)
-                for rank in run.speakers:
-                    run.say(rank, text.format(step=step, loss=value))

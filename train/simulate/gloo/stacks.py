@@ -50,23 +50,98 @@ def _module(world: World) -> list[Frame]:
     ]
 
 
+#: From this release on, gathers and scatters of a single tensor have names of their own.
+_SINGLE = 13
+
+
+def _gathers(world: World) -> str:
+    return "all_gather_single" if world.torch.rank >= _SINGLE else "all_gather_into_tensor"
+
+
+def _scatters(world: World) -> str:
+    return "reduce_scatter_single" if world.torch.rank >= _SINGLE else "reduce_scatter_tensor"
+
+
+def _wrapped(world: World, file: str) -> list[Frame]:
+    """The frames that newer releases put around each hook, so that it is not traced."""
+    if world.torch.rank < _SINGLE:
+        return []
+    return [
+        (file, "wrapper", "return torch._dynamo.disable("),
+        (f"{world.site}/torch/_dynamo/eval_frame.py", "_fn", "return fn(*args, **kwargs)"),
+    ]
+
+
+def _gather(world: World) -> list[Frame]:
+    """From the wrapper's unshard down to the all-gather of the parameters."""
+    fsdp, no_grad = f"{world.site}/torch/distributed/fsdp", f"{world.site}/torch/utils/_contextlib.py"
+    if world.framework == "FSDP":
+        return [
+            (f"{fsdp}/_runtime_utils.py", "_unshard", "handle.unshard()"),
+            (f"{fsdp}/_flat_param.py", "unshard", "padded = self._all_gather_flat_param(unsharded_flat_param)"),
+            (f"{fsdp}/_flat_param.py", "_all_gather_flat_param", "dist.all_gather(tensor_list, shard, group=pg)"),
+            *_c10d(world, "all_gather"),
+        ]
+    new = f"{fsdp}/_fully_shard"
+    return [
+        (f"{new}/_fsdp_param_group.py", "unshard", "self._all_gather_result = foreach_all_gather("),
+        (no_grad, "decorate_context", "return func(*args, **kwargs)"),
+        (f"{new}/_fsdp_collectives.py", "foreach_all_gather", "all_gather_work = all_gather_comm("),
+        *([(f"{new}/_fsdp_collectives.py", "__call__", f"return dist.{_gathers(world)}(")] * (world.torch.rank >= 11)),
+        *_c10d(world, _gathers(world)),
+    ]
+
+
 def _unshard(world: World) -> list[Frame]:
     fsdp = f"{world.site}/torch/distributed/fsdp"
     if world.framework == "FSDP":
         return [
             (f"{fsdp}/fully_sharded_data_parallel.py", "forward", "args, kwargs = _pre_forward("),
             (f"{fsdp}/_runtime_utils.py", "_pre_forward", "unshard_fn(state, handle)"),
-            (f"{fsdp}/_runtime_utils.py", "_unshard", "handle.unshard()"),
-            (f"{fsdp}/_flat_param.py", "_all_gather_flat_param", "dist.all_gather(tensor_list, shard, group=pg)"),
-            *_c10d(world, "all_gather"),
+            *_gather(world),
         ]
     new = f"{fsdp}/_fully_shard"
     return [
+        *_wrapped(world, f"{new}/_fsdp_common.py"),
         (f"{new}/_fsdp_state.py", "_pre_forward", "args, kwargs = group.pre_forward(module, args, kwargs)"),
         (f"{new}/_fsdp_param_group.py", "pre_forward", "self.unshard(self.unshard_async_op)"),
-        (f"{new}/_fsdp_param_group.py", "unshard", "self._all_gather_result = foreach_all_gather("),
-        (f"{new}/_fsdp_collectives.py", "foreach_all_gather", "all_gather_work = all_gather_comm("),
-        *_c10d(world, "all_gather_into_tensor"),
+        *_gather(world),
+    ]
+
+
+def _prefetch(world: World) -> list[Frame]:
+    """Backward gathers the parameters of the next block ahead of time."""
+    fsdp = f"{world.site}/torch/distributed/fsdp"
+    if world.framework == "FSDP":
+        file = f"{fsdp}/_runtime_utils.py"
+        return [
+            (file, "_pre_backward_hook", "_prefetch_handle(state, handle, _PrefetchMode.BACKWARD)"),
+            (file, "_prefetch_handle", "_unshard(state, handle, state._unshard_stream, state._pre_unshard_stream)"),
+            *_gather(world),
+        ]
+    new = f"{fsdp}/_fully_shard"
+    return [
+        *_wrapped(world, f"{new}/_fsdp_common.py"),
+        (f"{new}/_fsdp_state.py", "_pre_backward", "fsdp_param_group.pre_backward(default_prefetch)"),
+        (f"{new}/_fsdp_param_group.py", "pre_backward", "self._backward_prefetch()"),
+        (f"{new}/_fsdp_param_group.py", "_backward_prefetch", 'self._prefetch_unshard(target, "backward")'),
+        (f"{new}/_fsdp_param_group.py", "_prefetch_unshard", "target_fsdp_param_group.unshard(async_op)"),
+        *_gather(world),
+    ]
+
+
+def _reduce(world: World) -> list[Frame]:
+    """Backward reduces the gradients of a block."""
+    fsdp = f"{world.site}/torch/distributed/fsdp"
+    if world.framework == "FSDP":
+        hook = (f"{fsdp}/_runtime_utils.py", "_reduce_grad", f"dist.{_scatters(world)}(")
+        return [(f"{fsdp}/_runtime_utils.py", "_post_backward_hook", "_reduce_grad(state, handle)"), hook]
+    new = f"{fsdp}/_fully_shard"
+    return [
+        (f"{new}/_fsdp_param_group.py", "backward", "ctx.param_group.post_backward()"),
+        *_wrapped(world, f"{new}/_fsdp_common.py"),
+        (f"{new}/_fsdp_param_group.py", "post_backward", ") = foreach_reduce("),
+        (f"{new}/_fsdp_collectives.py", "foreach_reduce", "reduce_scatter_comm("),
     ]
 
 
@@ -85,7 +160,8 @@ def _forward(world: World, names: Names, rng: Random) -> list[Frame]:
     return [*user, *_module(world), *block, *_unshard(world)]
 
 
-def _backward(world: World, names: Names, rng: Random) -> list[Frame]:
+def _backward(world: World, names: Names, rng: Random, *, ahead: bool = False) -> list[Frame]:
+    """Backward up to a reduction of gradients, or with `ahead` to a gather of parameters."""
     torch = f"{world.site}/torch"
     frames: list[Frame] = [
         (names.helper, rng.choice((names.step, "backward")), "loss.backward()"),
@@ -95,16 +171,9 @@ def _backward(world: World, names: Names, rng: Random) -> list[Frame]:
     ]
     if world.framework == "DDP":
         return frames
-    name = "reduce_scatter_tensor"
-    if world.framework == "FSDP":
-        hook: Frame = (f"{torch}/distributed/fsdp/_runtime_utils.py", "_reduce_grad", "dist.reduce_scatter_tensor(")
-    else:
-        hook = (
-            f"{torch}/distributed/fsdp/_fully_shard/_fsdp_collectives.py",
-            "foreach_reduce",
-            "reduce_scatter_comm(",
-        )
-    return [*frames, hook, *_c10d(world, name)]
+    if ahead:
+        return [*frames, *_prefetch(world)]
+    return [*frames, *_reduce(world), *_c10d(world, _scatters(world))]
 
 
 def _clip(world: World, names: Names) -> list[Frame]:
@@ -142,6 +211,7 @@ def _init(world: World, names: Names, rng: Random) -> list[Frame]:
 OPS = {
     "forward": "ALLGATHER",
     "backward": "ALLREDUCE",
+    "prefetch": "ALLGATHER",
     "clip": "ALLREDUCE",
     "barrier": "BARRIER",
     "final": "BARRIER",
@@ -160,6 +230,7 @@ def frames(world: World, names: Names, rng: Random, call: str) -> list[Frame]:
     code = {
         "forward": f"loss = {names.step}(batch)",
         "backward": f"loss = {names.step}(batch)",
+        "prefetch": f"loss = {names.step}(batch)",
         "clip": f"loss = {names.step}(batch)",
         "evaluate": f"score = {names.evaluate}(step)",
         "gather": f"score = {names.evaluate}(step)",
@@ -175,8 +246,8 @@ def frames(world: World, names: Names, rng: Random, call: str) -> list[Frame]:
 def _inner(world: World, names: Names, rng: Random, call: str) -> list[Frame]:
     if call == "forward":
         return _forward(world, names, rng)
-    if call == "backward":
-        return _backward(world, names, rng)
+    if call in {"backward", "prefetch"}:
+        return _backward(world, names, rng, ahead=call == "prefetch")
     if call == "clip":
         return _clip(world, names)
     if call == "init":

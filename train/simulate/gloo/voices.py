@@ -61,8 +61,8 @@ _HELLO = (
     "starting, world size {world}, wrapper {wrapper}",
     "hello from {rank} of {world}",
     "***** Running training *****",
-    "init done: rank {rank}/{world} backend=gloo device=cpu",
-    "process group ready (gloo, {world} ranks)",
+    "init done: rank {rank}/{world} backend={backend}",
+    "process group ready ({backend}, {world} ranks)",
     "seed set to 42",
 )
 _READY = (
@@ -77,7 +77,10 @@ LOADS = ("rows", "tokens", "seq_len", "params", "mem_mb")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Voice:
-    """`everyone`: all ranks print steps and phases, else rank 0 alone. `stream`: stdout or stderr."""
+    """`everyone`: all ranks print steps and phases, else rank 0 alone. `stream`: stdout or stderr.
+
+    `apart`: the time of a step does not hold that of its data, so others count what a slow loader costs them.
+    """
 
     head: str
     step: str
@@ -89,6 +92,7 @@ class Voice:
     hello: str
     ready: str
     load: str
+    apart: bool
 
     @property
     def ranked(self) -> bool:
@@ -126,12 +130,13 @@ def pick_voice(rng: Random, train: bool, everyone: bool) -> Voice:
         hello=rng.choice(_HELLO),
         ready=rng.choice(_READY),
         load=rng.choice(LOADS) if rng.random() < 0.2 else "",
+        apart=rng.random() < 0.5,
     )
 
 
 def step_text(voice: Voice, rng: Random, *, step: int, total: int, spent: float, data: float, load: float) -> str:
     """A step line: `spent` seconds in all, `data` of them for data, `load` times the usual amount of work."""
-    work = max(0.001, spent - data)
+    work = max(0.001, spent - (0.0 if voice.apart else data))
     rows = max(1, round(24 * load))
     values = {
         "step": step,

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from train.simulate import teardown
-from train.simulate.gloo import errors, stacks
+from train.simulate.gloo import errors, stacks, watched
 from train.simulate.gloo.run import Run
+from train.simulate.gloo.works import order
 from train.simulate.record import Record
 from train.simulate.tracebacks import Frame
 
 #: Where the others wait while a rank is late in a place, with weights.
 _CALLS: dict[str, dict[str, int]] = {
     "start": {"init": 6, "forward": 3, "barrier": 1},
-    "data": {"forward": 5, "backward": 3, "clip": 1, "barrier": 1},
-    "compute": {"forward": 4, "backward": 5, "clip": 1, "metrics": 1},
-    "optim": {"forward": 5, "backward": 2, "clip": 2},
+    "data": {"forward": 5, "backward": 2, "prefetch": 1, "clip": 1, "barrier": 1, "metrics": 1},
+    "compute": {"forward": 4, "backward": 4, "prefetch": 2, "clip": 1, "metrics": 1},
+    "optim": {"forward": 5, "backward": 1, "prefetch": 1, "clip": 2, "metrics": 1},
     "save": {"save": 4, "forward": 3, "backward": 1, "barrier": 2},
     "eval": {"evaluate": 4, "gather": 3, "barrier": 2, "forward": 2},
     "metrics": {"metrics": 5, "forward": 3, "barrier": 1},
@@ -30,27 +31,50 @@ def call_for(run: Run, place: str) -> str:
     return "backward" if call == "forward" and run.world.framework == "DDP" and run.rng.random() < 0.7 else call
 
 
-def expire(run: Run, calls: Mapping[int, str], *, mixed: bool = False, marks: Mapping[int, int] | None = None) -> None:
-    """Ranks raise when the timeout is over; late noticing ones only see that a peer has gone.
+def expire(
+    run: Run,
+    calls: Mapping[int, str],
+    *,
+    mixed: bool = False,
+    marks: Mapping[int, int] | None = None,
+    ahead: Collection[int] = (),
+) -> None:
+    """Ranks give up when the timeout is over; late noticing ones only see that a peer has gone.
 
-    `calls` maps each waiting rank to its call; `marks` gives strengths; `mixed` draws send and recv evenly.
+    `calls` maps each waiting rank to its call; `marks` gives strengths; `mixed` draws send and recv evenly. Ranks
+    `ahead` stand one collective past the others: theirs was complete for them alone.
     """
+    run.story.onset, run.story.detection = run.now, run.now + run.world.timeout_s
+    run.number = _number(run)
+    run.stands = {rank: (call, int(rank in ahead)) for rank, call in calls.items()}
+    if run.nccl:
+        watched.give_up(run, calls, marks or {})
+    else:
+        _raise(run, calls, marks or {}, mixed)
+
+
+def _number(run: Run) -> int:
+    """The number of the collective in which the ranks stand."""
+    done = run.step * len(order(run.world))
+    return done + run.rng.randrange(1, 12) if run.step else run.rng.choice((1, 1, 2, 3))
+
+
+def _raise(run: Run, calls: Mapping[int, str], marks: Mapping[int, int], mixed: bool) -> None:
     rng, world, story = run.rng, run.world, run.story
-    order = rng.sample(sorted(calls), len(calls))
-    story.onset, story.detection = run.now, run.now + world.timeout_s
-    story.collective = stacks.OPS[calls[order[0]]]
-    collateral = len(order) > 1 and rng.random() < 0.35
-    traces = {rank: stacks.frames(world, run.names, rng, calls[rank]) for rank in order}
+    turn = rng.sample(sorted(calls), len(calls))
+    story.collective = stacks.OPS[calls[turn[0]]]
+    collateral = len(turn) > 1 and rng.random() < 0.35
+    traces = {rank: stacks.frames(world, run.names, rng, calls[rank]) for rank in turn}
     shown = []
-    for i, rank in enumerate(order):
+    for i, rank in enumerate(turn):
         at = story.detection + (rng.uniform(0, 0.05) if i == 0 else rng.uniform(0.02, 0.5))
-        strength = (marks or {}).get(rank, 0)
-        if i and not strength and len(order) > 3 and rng.random() < 0.07:
+        strength = marks.get(rank, 0)
+        if i and not strength and len(turn) > 3 and rng.random() < 0.07:
             continue
         way = rng.choice(("recv", "send")) if mixed else None
         final = errors.timed_out(world, rng, way)
         if i and collateral and rng.random() < 0.5:
-            at, final = at + 0.1, errors.lost(world, rng, order[0])
+            at, final = at + 0.1, errors.lost(world, rng, turn[0])
         lines = stacks.render(world, traces[rank], final)
         own = _own(traces, rank, lines) if strength >= 2 else frozenset()
         run.raise_(rank, at, lines, strength=strength if own or strength < 2 else 1, cited=own)
@@ -95,12 +119,30 @@ def lose(run: Run, ranks: tuple[int, ...], peer: int, place: str, kind: str = ""
     story.waiting, story.collective = tuple(sorted(shown)), stacks.OPS[call]
 
 
+def outlive(run: Run, dead: tuple[int, ...], code: int) -> None:
+    """The agent of the dead rank's node reports `code` at once and ends its ranks; those elsewhere wait to the end.
+
+    Without a code the node has gone and says nothing.
+    """
+    node = run.world.node_of(dead[0])
+    gone = run.world.ranks_on(node)
+    if code and not run.blind:
+        run.codes = {dead[0]: code}
+        run.story.detection = run.now
+        agents(run, told=0 if code == 1 else 3)
+    run.codes.clear()
+    run.unrecorded.update(gone)
+    expire(run, dict.fromkeys(run.rest(gone), call_for(run, "data")))
+    agents(run, dead_nodes=(node,))
+
+
 def agents(run: Run, *, delay: float = 0.1, told: int = 0, dead_nodes: tuple[int, ...] = ()) -> None:
     """The report of each node's agent; ranks without an exit code got SIGTERM. `told` is its strength.
 
     A node where no rank has failed says nothing.
     """
     world = run.world
+    delay += watched.last_word(run) if run.nccl and run.stands else 0.0
     for node in range(world.nodes):
         mine = {rank: code for rank, code in run.codes.items() if world.node_of(rank) == node}
         if node in dead_nodes or not mine:
