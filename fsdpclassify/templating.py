@@ -2,7 +2,9 @@
 
 What identifies one occurrence (numbers, ids, addresses, paths, times, who printed it) becomes a slot
 or goes; what tells message families apart stays: words, units, operations, and the few numbers that
-are names (exit codes, signals, InfiniBand and NCCL status, Xid). Masking for privacy is another thing.
+are names (exit codes, signals, InfiniBand and NCCL status, Xid, switches that are 0 or 1). A quantity of
+zero is no quantity: `swap used 0 B` says the contrary of `swap used 31 GB`, so zero has a slot of its own,
+unless it only says which (`rank 0`). Masking for privacy is another thing.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import re
 from functools import lru_cache
 
 #: Raised whenever a line may give another text than before; a bundle states which it was trained on.
-TEMPLATING_VERSION = 1
+TEMPLATING_VERSION = 2
 MAX_CHARACTERS = 600
 
 _HEAD, _CUT = 440, " … "
@@ -20,7 +22,7 @@ _MAX_ROUNDS = 40
 
 #: Slots a template may hold; the encoder's tokenizer knows each as one token.
 SLOTS = (
-    "<num>", "<pct>", "<time>", "<ip>", "<uuid>", "<hex>",
+    "<num>", "<zero>", "<pct>", "<time>", "<ip>", "<uuid>", "<hex>",
     "<addr>", "<path>", "<url>", "<bdf>", "<dev>", "<nic>",
 )  # fmt: skip
 
@@ -75,23 +77,27 @@ _BAR = re.compile(
 
 # Numbers that are names. `Xid (PCI:0000:9b:00): 79` and `status=12` say what happened, not which occurrence.
 _EXIT = (
-    r"\b(?:exit ?codes?|exit_code|return ?codes?|returncode|exit status|status code|code"
+    r"\b(?:[Ee]xit ?[Cc]odes?|exit_code|[Rr]eturn ?codes?|returncode|[Ee]xit status|status code|code"
     r"|exit(?:ed)?(?: with)?(?: exit)?(?: code)?) ?[:=]? ?-?\d{1,3}\b"
 )
 _NAMES = re.compile(
     rf"(?P<exit>{_EXIT})(?! ?(?:aborted|bus error|killed|segfault|terminated))"
     r"|\bXid \([^()]{0,60}\): (?P<xid>\d{1,3}\b)"
     rf"|{_EXIT}"
-    r"|\b(?:[Ss]ignal|status|errno|vendor[ _]err|failure|SIG[A-Z]{2,6})[ :=]{1,2}(?:[A-Z_]{3,40}\()?\d{1,4}\b"
+    r"|\b(?:[Ss]ignal|status|errno|vendor[ _]err|with error|failure|SIG[A-Z]{2,6})[ :=]{1,2}"
+    r"(?:[A-Z_]{3,40}\()?\d{1,4}\b"
+    r"|\b[A-Z][A-Z0-9]{1,20}_[A-Z0-9_]{2,60}(?:=| set to | set by environment to )[01]\b(?!\.?\d)"
     r"|-> \d{1,2}(?=$| \[[A-Z])|\bNumel(?:In|Out)=[01]\b|\bRC: -?\d{1,3}\b|(?<=[:=] )-1\b"
 )
-_NAMED = re.compile(r"exit|code|Xid|[Ss]ignal|status|errno|err|failure|SIG|-> |Numel|RC: |[:=] -1")
+_NAMED = re.compile(
+    r"[Ee]xit|[Cc]ode|Xid|[Ss]ignal|status|errno|err|failure|SIG|-> |Numel|RC: |[:=] -1|(?:=| to )[01]\b"
+)
 # Named digits leave the scan as private-use characters and come back at the end.
 _HIDE = str.maketrans({chr(48 + i): chr(0xE000 + i) for i in range(10)})
 _SHOW = str.maketrans({chr(0xE000 + i): chr(48 + i) for i in range(10)})
 
 _SPECIFIC = re.compile(r"[0-9/]")
-_PLAIN = re.compile(r"((?:[A-Za-z_()-]*[=:(\[])?)\d+(?:\.\d+)?((?:[KMGT]i?B|[kmnu]?s)?[,.;:)\]}]*)")
+_PLAIN = re.compile(r"((?:[A-Za-z_()-]*[=:(\[])?)(\d+(?:\.\d+)?)((?:[KMGT]i?B|[kmnu]?s)?[,.;:)\]}]*)")
 # Within one word; leftmost alternative first: what stays comes before what becomes a slot.
 _TOKENS = re.compile(
     r"(?P<word>(?<![A-Za-z0-9])(?i:c10d?|p2p|d2h|h2d|fp8|fp16|fp32|bf16|bfloat16|float(?:8|16|32|64)"
@@ -112,11 +118,28 @@ _TOKENS = re.compile(
     r"|(?P<num>(?:(?<![\w.)\]>])[-+])?\d+(?:[,_]\d+)*(?:\.\d+)*(?:[eE][-+]?\d+(?![A-Za-z]))?)"
 )
 
-_LISTS = re.compile(r"(<(?:num|hex|ip|time|pct)>)(?:(?:, ?| ?x ?| |; ?|-)\1)+")
+_LISTS = re.compile(r"(<(?:hex|ip|time)>)(?:(?:, ?| ?x ?| |; ?|-)\1)+")
+_NUMBERS = tuple(
+    (slot, re.compile(rf"<(?:{slot}|zero)>(?:(?:, ?| ?x ?| |; ?|-)<(?:{slot}|zero)>)+")) for slot in ("num", "pct")
+)
+#: What stands before a number that says which, not how much: `rank 0` is no zero.
+_WHICH = re.compile(
+    r"(?:ranks?|gpus?|devices?|cuda|nodes?|hosts?|step|epoch|iter|iteration|worker|group|pg|pid|uid|process|proc|idx"
+    r"|index|stage|shard|part|partition|id|instance|port|channel|ring|tree|bus|replica|attempt|restart|seq|seqnum"
+    r"|sequence|batch|microbatch|layers?|block|bucket|socket|numa|line|column|version|level|priority|v|thread|stream"
+    r"|slot|lane|dim|axis|rail|hca|comm|dev|net|opcode|type|mode|state|tag|task|job|pod|container|rail|file|round)"
+)
+#: A number glued to a name is part of it; dots may also lead from a name to its value.
+_GLUED = re.compile(r"(?:[A-Za-z0-9][._-]|[_#]|[A-Za-z0-9])$")
+_LAST_WORD = re.compile(r"([A-Za-z]+)[^A-Za-z0-9]*$")
+_ZERO = re.compile(r"[-+]?0+(?:[.,]0*)*%?")
+_NIC_KIND = re.compile(r"[a-z]{2,6}")
 _RUNS = re.compile(r"([^\w\s<>])\1{3,}")
 _SPACE = re.compile(r"\s+")
 _BAR_GLYPHS = re.compile("[\u2580-\u259f]+")
-_LIBRARY = re.compile(r"(?:site|dist)-packages/(.{1,200})$|^/(dev|proc|sys)/([a-z_]{2,20})")
+_LIBRARY = re.compile(
+    r"(?:site|dist)-packages/(.{1,200})$|^/((?:dev|proc|sys)/[a-z_]{2,20})(?:/(?:[^/]{1,80}/)*([a-z_]{2,40})$)?"
+)
 
 
 def template(text: str) -> str:
@@ -147,7 +170,7 @@ def _rewrite(text: str) -> str:
     if "%|" in text or "<" in text:
         text = _BAR.sub(_how_far, text)
     text = _slots(text)
-    text = _BAR_GLYPHS.sub(" ", _RUNS.sub(r"\1\1\1", _LISTS.sub(r"\1", text)))
+    text = _BAR_GLYPHS.sub(" ", _RUNS.sub(r"\1\1\1", _lists(text)))
     return _cap(_SPACE.sub(" ", text).strip())
 
 
@@ -162,6 +185,14 @@ def _strip(text: str) -> str:
     return text[start:]
 
 
+def _lists(text: str) -> str:
+    """Fold lists of one slot; zeros among other numbers are numbers."""
+    text = _LISTS.sub(r"\1", text)
+    for slot, pattern in _NUMBERS:
+        text = pattern.sub(lambda found, name=f"<{slot}>": name if name in found[0] else "<zero>", text)  # type: ignore[misc]
+    return text
+
+
 def _how_far(found: re.Match[str]) -> str:
     """Say how far a progress bar is, in words that an encoder knows."""
     percent = int(found[1]) if found[1] else 100 * int(found[2]) // max(1, int(found[3]))
@@ -174,8 +205,17 @@ def _slots(text: str) -> str:
         return text
     if _NAMED.search(text):
         text = _NAMES.sub(_hide, text)
-    words = [_word(word) if _SPECIFIC.search(word) else word for word in text.split(" ")]
-    return " ".join(words).replace("<num> %", "<pct>").translate(_SHOW)
+    words = text.split(" ")
+    pairs = zip(["", *words], words, strict=False)
+    words = [_word(word, _says_which(before)) if _SPECIFIC.search(word) else word for before, word in pairs]
+    return " ".join(words).replace("<num> %", "<pct>").replace("<zero> %", "<zero>").translate(_SHOW)
+
+
+@lru_cache(maxsize=65536)
+def _says_which(before: str) -> bool:
+    """Whether a number after this text says which one is meant; at the start of a line it does."""
+    found = _LAST_WORD.search(before)
+    return _WHICH.fullmatch(found[1].lower()) is not None if found else not before
 
 
 def _hide(found: re.Match[str]) -> str:
@@ -190,19 +230,41 @@ def _hide(found: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=65536)
-def _word(word: str) -> str:
-    """Rewrite one word; most are a plain number, with or without a key and a unit."""
+def _word(word: str, which: bool) -> str:
+    """Rewrite one word, which follows a text that `which` tells of; most are a number with a key or a unit."""
     if plain := _PLAIN.fullmatch(word):
-        return f"{plain[1]}<num>{plain[2]}"
-    return _TOKENS.sub(_slot, word)
+        return f"{plain[1]}<{_number(plain[2], plain[1], which)}>{plain[3]}"
+    return _TOKENS.sub(lambda found: _slot(found, which), word)
 
 
-def _slot(found: re.Match[str]) -> str:
+def _slot(found: re.Match[str], which: bool) -> str:
     """What one recognised token becomes."""
     kind, text = found.lastgroup or "num", found[0]
     if kind == "word":
         return text
-    return _path(text) if kind == "path" else f"<{kind}>"
+    if kind == "path":
+        return _path(text)
+    if kind == "nic":
+        return f"<nic> {_NIC_KIND.match(text)[0]}"  # type: ignore[index]
+    if kind in ("num", "pct"):
+        return f"<{_number(text, found.string[: found.start()], which, kind)}>"
+    return f"<{kind}>"
+
+
+def _number(text: str, before: str, which: bool, kind: str = "num") -> str:
+    """The slot of a number: `zero` where it is a quantity and nothing of it is there."""
+    if not _ZERO.fullmatch(text):
+        return kind
+    return kind if _names_one(before, which) else "zero"
+
+
+def _names_one(before: str, which: bool) -> bool:
+    """Whether what stands before a number in its word says that it is a name; `which` says so of the word before."""
+    if _GLUED.search(before):
+        return True
+    if _LAST_WORD.search(before):
+        return _says_which(before)
+    return which and not any(c.isalnum() for c in before)
 
 
 def _path(text: str) -> str:
@@ -210,7 +272,7 @@ def _path(text: str) -> str:
     found = _LIBRARY.search(text)
     if not found:
         return "<path>"
-    kept = found[1] or f"{found[2]}/{found[3]}"
+    kept = found[1] or "/".join(part for part in found.groups()[1:] if part)
     return "<path> " + kept.replace("/", " ").strip()
 
 

@@ -34,6 +34,8 @@ _SKIP = re.compile(
 #: A shape is a text with all digits alike; longer texts are not worth remembering.
 _SHAPE, _DIGITS = 400, bytes.maketrans(b"123456789", b"000000000")
 _DIGIT = re.compile(r"\d")
+#: A number that is zero has a slot of its own, so the text hangs on it.
+_NOTHING = re.compile(r"(?<![\d.,])0+(?:[.,]0*)?(?![\d.,:]*\d)")
 _PLAIN = re.compile(
     r"(?:[A-Za-z_]+[=:])?\d+(?:\.\d+)?(?:[KMGT]i?B|[kmnu]?s|e[-+]\d+)?[,.;:)]*"
     r"|[A-Za-z]+[-_]\d{4,}(?:\.[a-z]+)?[,;:)]*|[A-Za-z_]+\.\d+[,;:)]*"
@@ -202,7 +204,7 @@ class _Templates:
 
     def of(self, body: str) -> str:
         """The template of `body`, as `template` gives it."""
-        if len(body) > _SHAPE or not body.isascii():
+        if len(body) > _SHAPE or not body.isascii() or _NOTHING.search(body):
             return template(body)
         shape = body.encode().translate(_DIGITS)
         known = self._known.get(shape, "")
