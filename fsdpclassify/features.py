@@ -11,7 +11,7 @@ from fsdpclassify.vector import LEDGER_FACTS, ledger_vector
 from fsdpclassify.window import WindowLine, cut_window
 
 #: Raised whenever a feature is added, dropped, reordered or computed differently.
-FEATURE_VERSION = 2
+FEATURE_VERSION = 3
 __all__ = ["FEATURE_VERSION", "LEDGER_FACTS", "LINE_FACTS", "Features", "extract"]
 
 

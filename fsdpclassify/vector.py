@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from fsdpclassify.records import RECORDED_WAITS, Event, EventKind, Incident, Role
 from fsdpclassify.roles import came_before, is_clocked, is_early_failure, is_fault
+from fsdpclassify.vector_absent import ABSENT_FACTS, absent_facts
 from fsdpclassify.vector_steps import (
     bar_near_limit,
     behind_in_steps,
@@ -294,6 +295,17 @@ def _kind(kind: EventKind) -> Callable[[Incident], float]:
     return lambda x: _has(x, kind)
 
 
+def _steppers(*, apart: bool) -> Callable[[Incident], float]:
+    """Whether of several ranks that print steps some wait and some do not (`apart`), or all wait."""
+
+    def fact(x: Incident) -> float:
+        seen = {e.rank for e in x.events if e.kind is EventKind.STEP and e.rank is not None}
+        waits = seen & set(x.waiting)
+        return float(len(seen) > 1 and bool(waits) and (waits != seen) is apart)
+
+    return fact
+
+
 _FACTS: dict[str, Callable[[Incident], float]] = {
     **{f"has_{k.value}": _timed_out if k is EventKind.TIMEOUT else _kind(k) for k in _KINDS},
     **{f"op_{op.strip('_').lower()}": _is(op) for op in _OPS},
@@ -333,6 +345,8 @@ _FACTS: dict[str, Callable[[Incident], float]] = {
     "bar_done": ended_bar,
     "bar_near_limit": bar_near_limit,
     "steps_seen": lambda x: float(bool(steps(x))),
+    "steppers_all_wait": _steppers(apart=False),
+    "steppers_apart": _steppers(apart=True),
     "step_trend": step_trend,
     "step_spread": step_spread,
     "pace_growth": pace_growth,
@@ -355,16 +369,19 @@ _FACTS: dict[str, Callable[[Incident], float]] = {
     "lines_before": _few_lines,
     "sources": _sources,
 }
-LEDGER_FACTS: tuple[str, ...] = tuple(_FACTS)
+LEDGER_FACTS: tuple[str, ...] = (*_FACTS, *ABSENT_FACTS)
 #: Nearly all events of a long log are steps, and only these facts look at them: the others need not go past them.
-_FROM_STEPS = frozenset({"bar_done", "bar_near_limit", "steps_seen", "pace_growth"})
+_FROM_STEPS = frozenset(
+    {"bar_done", "bar_near_limit", "steps_seen", "pace_growth", "steppers_all_wait", "steppers_apart"}
+)
 _STEPS = (EventKind.STEP, EventKind.PROGRESS)
 
 
 def ledger_vector(incident: Incident) -> list[float]:
     """The facts of one incident in the order of `LEDGER_FACTS`; every value lies in about [0, 1]."""
     others = replace(incident, events=tuple(e for e in incident.events if e.kind not in _STEPS))
-    return [fact(incident if name in _FROM_STEPS else others) for name, fact in _FACTS.items()]
+    own = [fact(incident if name in _FROM_STEPS else others) for name, fact in _FACTS.items()]
+    return own + absent_facts(incident)
 
 
 def named(values: Sequence[float]) -> dict[str, float]:

@@ -131,7 +131,7 @@ def fit_lines(
 ) -> FittedLines:
     """Fit the line level: decisive lines speak for their incident's label, all others for nothing."""
     usable = [(i, w) for i, w in zip(items, weights, strict=True) if i.example.found]
-    rows = _line_rows(usable, labels, np.random.default_rng(seed))
+    rows = _line_rows(usable, labels, seed)
     if wordings is not None and len(wordings.labels):
         rows = rows.joined(wordings, np.random.default_rng(seed + 1))
     full = rows.fitted(c, None, None)
@@ -211,7 +211,7 @@ class _Rows:
         return model
 
 
-def _line_rows(usable: Sequence[tuple[Encoded, float]], labels: tuple[str, ...], rng: np.random.Generator) -> _Rows:
+def _line_rows(usable: Sequence[tuple[Encoded, float]], labels: tuple[str, ...], seed: int) -> _Rows:
     """Decisive lines with their incident's label, and some of the others as `nothing`."""
     vectors: list[Array] = []
     facts: list[Array] = []
@@ -222,6 +222,8 @@ def _line_rows(usable: Sequence[tuple[Encoded, float]], labels: tuple[str, ...],
         flags = np.asarray(item.example.decisive, bool)
         label = item.example.label if item.example.label in labels else NOTHING
         silent = np.flatnonzero(~flags)
+        # Each incident draws by its own hash: another incident more or less changes no draw.
+        rng = np.random.default_rng(int(item.example.sha256[:12], 16) + seed)
         picked = rng.choice(silent, min(len(silent), _NOTHING_PER_EXAMPLE), replace=False) if len(silent) else silent
         for rows, name in ((np.flatnonzero(flags), label), (picked, NOTHING)):
             vectors.append(item.vectors[rows])

@@ -22,7 +22,9 @@ MASKS: tuple[tuple[str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("before_by_other", ("before", "during"), ("rank_not_waiting",)),
     ("before_by_unknown", ("before", "during"), ("rank_unknown",)),
     ("before_by_waiting", ("before", "during"), ("rank_waiting",)),
-    ("after_by_other", ("after",), ("rank_not_waiting", "rank_unknown")),
+    ("before_by_gone", ("before", "during"), ("rank_failed_or_missing",)),
+    ("after_by_other", ("after",), ("rank_not_waiting",)),
+    ("after_by_unknown", ("after",), ("rank_unknown",)),
     ("after_by_waiting", ("after",), ("rank_waiting",)),
 )
 
