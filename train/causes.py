@@ -22,6 +22,7 @@ from train.dataset import DATA
 from train.inventory import Inventory, load
 from train.simulate.plan import split_lines
 from train.slots import render
+from train.zeroed import zeroed
 
 Encode = Callable[[list[str]], Array]
 _RENDERS = 2
@@ -58,9 +59,14 @@ def wording_texts(inventory: Inventory, split: str | None = None, seed: int = 0)
     texts, labels = [], []
     for family in inventory.families if split is None else split_lines(inventory, split).families():
         rng = random.Random(f"{seed}:{family.id}")
+        speaks = family.label if family.role == "evidence" else None
         for text in family.texts:
-            texts.append(template(render(text, rng, {})))
-            labels.append(family.label if family.role == "evidence" and family.label else NOTHING)
+            line = render(text, rng, {})
+            texts.append(template(line))
+            labels.append(speaks or NOTHING)
+            if speaks and (nothing := zeroed(line)):
+                texts.append(template(nothing))
+                labels.append(NOTHING)
     return texts, labels
 
 

@@ -128,17 +128,22 @@ def decoys(scene: Scene, chance: float) -> None:
 
 
 def _harmless(scene: Scene, family: Family) -> None:
-    """Put a look-alike where it means nothing: long overcome, on every rank, or on a waiting rank after."""
+    """Put a look-alike where it means nothing: long overcome, on every rank, or on a waiting rank after.
+
+    What says that all is well means nothing even as the last word of the rank that did not come.
+    """
     rng, story, world = scene.rng, scene.story, scene.world
     run = max(60.0, min(5400.0, world.step * world.step_s))
     shared = family.label in {"straggler", "offload_latency"} and family.channel == "rank"
-    place = rng.choice(("start", "start", "before", "near"))
+    place = rng.choice(("start", "before", "near", "last", "last", "all_along"))
     if family.role == "evidence":
         place = rng.choice(("before", "before", "everywhere" if shared else "before", "after"))
     at = {
         "start": story.onset - run - rng.uniform(5, 50),
         "before": story.onset - run * rng.uniform(0.3, 0.9) - 20,
         "near": story.onset - rng.uniform(1, min(300.0, run)),
+        "last": story.onset - rng.uniform(0.2, 15.0),
+        "all_along": story.onset - rng.uniform(0.2, 15.0),
         "everywhere": story.onset - rng.uniform(1, 20) * max(world.step_s, 10),
         "after": story.detection + rng.uniform(2, 30),
     }[place]
@@ -148,10 +153,12 @@ def _harmless(scene: Scene, family: Family) -> None:
 
 def _hosts(scene: Scene, family: Family, place: str) -> list[int]:
     world, waiting = scene.world, scene.story.waiting
-    if place == "everywhere":
+    if place == "everywhere" or (place == "all_along" and family.channel == "rank"):
         return list(range(min(world.size, 8)))
     if family.channel == "main":
         return [0]
+    if place == "last" and scene.story.initiating:
+        return [scene.rng.choice(scene.story.initiating)]
     if place == "after" and waiting:
         return [scene.rng.choice(waiting)]
     return [scene.rng.randrange(world.size)]
