@@ -8,7 +8,7 @@ import sys
 STEPS = {
     "lines": ("train.inventory", "check the line inventory and print its counts"),
     "corpus": ("train.corpus", "write the simulated incidents to build/corpus; --freeze, --check: data/splits.json"),
-    "encoder": ("train.encoder", "make encoder.onnx and tokenizer.json (slow; needs the extra encoder)"),
+    "encoder": ("train.encoders.release", "make encoder.onnx and tokenizer.json (slow; needs the extra encoder)"),
     "encoders": ("train.encoders.compare", "encoders compared on val and lab_val (slow; needs the extra encoder)"),
     "build": ("train.build", "fit the head and write models/default"),
     "realism": ("train.realism", "how well simulated and public incidents can be told apart"),

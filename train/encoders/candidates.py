@@ -12,8 +12,8 @@ import numpy as np
 
 from fsdpclassify.encoder import ENCODER_FILE, TOKENIZER_FILE
 from train import dataset
-from train.encoder import Floats
 from train.encoders import graphs, minilm, tables
+from train.encoders.distil import Floats
 from train.encoders.running import Runner
 from train.encoders.wordings import Lines
 
@@ -85,13 +85,18 @@ def _static(make: Callable[[Setting], tables.Static]) -> Callable[[Setting, Path
     return build
 
 
-def write_static(static: tables.Static, folder: Path) -> None:
-    """Write graph, tokenizer and the tables before quantisation."""
+def write_graph(static: tables.Static, folder: Path) -> None:
+    """Write graph and tokenizer."""
     folder.mkdir(parents=True, exist_ok=True)
     data = graphs.graph(static.pools).SerializeToString(deterministic=True)
     (folder / ENCODER_FILE).write_bytes(data)
     text = json.dumps(static.tokenizer, ensure_ascii=False, separators=(",", ":"))
     (folder / TOKENIZER_FILE).write_text(text, encoding="utf-8")
+
+
+def write_static(static: tables.Static, folder: Path) -> None:
+    """Write graph, tokenizer and the tables before quantisation."""
+    write_graph(static, folder)
     arrays = {f"table{n}": pool.table for n, pool in enumerate(static.pools)}
     np.savez(folder / EXACT_FILE, buckets=[pool.buckets for pool in static.pools], **arrays)  # type: ignore[arg-type]
 
@@ -167,6 +172,11 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate(
         name="taught-signs", says="the same, where pairs begin with random signs",
         build=_static(lambda s: tables.taught(_start(s), s.learnt, signs=tables.SIGNS)), after=("table",),
+    ),
+    Candidate(
+        name="taught-mean", says="the mean of four such teachings, as released",
+        build=_static(lambda s: tables.taught(_start(s), s.learnt, signs=tables.SIGNS, rounds=tables.ROUNDS)),
+        after=("table",),
     ),
     Candidate(
         name="table+signs", says="the distilled table joined with random signs of tokens and pairs",

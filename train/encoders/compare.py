@@ -17,8 +17,8 @@ import numpy as np
 
 from fsdpclassify.encoder import ENCODER_FILE, TOKENIZER_FILE
 from train import dataset
-from train.encoder import Floats
 from train.encoders import candidates, judge, wordings
+from train.encoders.distil import Floats
 from train.encoders.report import LINES, Result, differences, header, row
 from train.encoders.running import batch_difference, cost
 from train.inventory import load

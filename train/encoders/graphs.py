@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from train.encoder import OPSET, Floats, quantise
+from train.encoders.distil import OPSET, Floats, quantise
 
 _FIRST, _SECOND = 1_000_003, 7_919
 

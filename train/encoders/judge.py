@@ -20,7 +20,7 @@ from fsdpclassify.training.fit import LABELS, NOTHING, Encoded, Wordings, encode
 from fsdpclassify.training.remembered import RememberedLines
 from train.baselines import macro_f1
 from train.dataset import PUBLIC, WRITTEN, examples
-from train.encoder import Floats
+from train.encoders.distil import Floats
 from train.encoders.wordings import Lines
 from train.material import _line_weight
 

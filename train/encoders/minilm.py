@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsdpclassify.encoder import ENCODER_FILE, TOKENIZER_FILE
-from train.encoder import OPSET
+from train.encoders.distil import OPSET
 from train.encoders.wordings import Lines
 
 _SEED = 0

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from fsdpclassify.encoder import ENCODER_FILE, MAX_TOKENS, TOKENIZER_FILE
-from train.encoder import Floats
+from train.encoders.distil import Floats
 
 _BATCH = 256
 

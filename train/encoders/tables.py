@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from train.encoder import (
+from train.encoders.distil import (
     Floats,
     Teacher,
     frequency_weights,
@@ -32,6 +32,8 @@ _WIDTH, _EPOCHS = 256, 12
 _BUCKETS = 16384
 #: The length of the random signs with which pairs begin; rows of tokens have a mean length of one.
 SIGNS = 0.3
+#: How many teachings the released table is the mean of: each alone is as much its order of lines as what they say.
+ROUNDS = 4
 #: How sharply the layers on top tell unit vectors apart, and how fast they learn.
 _SCALE, _TOP_RATE = 20.0, 5e-3
 
@@ -55,7 +57,7 @@ class Tuned(Teacher):
 
 
 def distilled(folder: Path | None, data: Path) -> Static:
-    """As `train.encoder` makes the released one, from the model in `folder` or MiniLM itself."""
+    """As `train.encoders.distil` makes the released one, from the model in `folder` or MiniLM itself."""
     teacher = Tuned(folder) if folder else Teacher()
     texts = training_texts(data)
     sentences = teacher.sentences(texts)
@@ -69,7 +71,7 @@ def distilled(folder: Path | None, data: Path) -> Static:
 
 def chosen(data: Path) -> Static:
     """What the comparison recommends: the distilled table and pairs with random signs, taught causes and labels."""
-    return taught(distilled(None, data), teaching(load(data)), signs=SIGNS)
+    return taught(distilled(None, data), teaching(load(data)), signs=SIGNS, rounds=ROUNDS)
 
 
 def contrasted(start: Static, lines: Lines, *, scratch: bool = False, steps: int = 150, batch: int = 96) -> Static:
@@ -107,34 +109,45 @@ def taught(
     hold: float = 1.0,
     rate: float = 1e-3,
     signs: float = 0.0,
+    rounds: int = 1,
 ) -> Static:
     """Rows of tokens (from the table) and of pairs, moved until causes and labels can be told from sums.
 
     Pairs begin with random signs of length `signs`, so that pairs which no line teaches tell lines apart too. `hold`
     weighs how much a sum must still point where it pointed at the start; tokens are left out at random, so that no
-    single one carries a line. Rows that no line can choose stay as they were.
+    single one carries a line. Rows that no line can choose stay as they were. With several `rounds` the result is the
+    mean of tables that differ in the order of the lines and in what is left out.
     """
-    import torch
-
-    seeded(threads=1)
     table = start.pools[0].table
     tokens = [ids or [0] for ids in token_ids(start.tokenizer, lines.texts)]
     rows = np.vstack([table, _signs((buckets, table.shape[1])) * signs]).astype(np.float32)
-    wanted = torch.from_numpy(exact([Pool(table=rows, buckets=buckets)], tokens))
-    plan = _plan(tokens, len(table), buckets, epochs)
+    plans = [_plan(tokens, len(table), buckets, epochs, seed) for seed in range(rounds)]
+    first = Pool(table=rows, buckets=buckets)
+    learnt = [_learnt(first, tokens, lines, plan, hold, rate) for plan in plans]
+    mean = np.mean(learnt, axis=0, dtype=np.float64).astype(np.float32)
+    return Static(pools=(Pool(table=mean, buckets=buckets),), tokenizer=start.tokenizer)
+
+
+def _learnt(first: Pool, tokens: list[list[int]], lines: Lines, plan: Plan, hold: float, rate: float) -> Floats:
+    """The rows after one teaching; layers on top begin alike in each, so that the rows of several have a mean."""
+    import torch
+
+    seeded(threads=1)
+    wanted = torch.from_numpy(exact([first], tokens))
     used = np.unique(np.concatenate([row for _, kept in plan for row in kept]))
-    weights = torch.from_numpy(rows[used]).requires_grad_(True)
-    tops = _Tops(lines, table.shape[1])
+    weights = torch.from_numpy(first.table[used]).requires_grad_(True)
+    tops = _Tops(lines, first.table.shape[1])
     groups = [{"params": [weights], "lr": rate}, {"params": tops.parameters(), "lr": _TOP_RATE}]
     optimiser = torch.optim.Adam(groups)
-    for chosen, kept in plan:
+    for chosen_lines, kept in plan:
         sums = _unit_sums(weights, [np.searchsorted(used, row).tolist() for row in kept])
-        value = tops.loss(sums, chosen) + hold * (1 - (sums * wanted[chosen]).sum(dim=1)).mean()
+        value = tops.loss(sums, chosen_lines) + hold * (1 - (sums * wanted[chosen_lines]).sum(dim=1)).mean()
         optimiser.zero_grad()
         value.backward()
         optimiser.step()
+    rows = first.table.copy()
     rows[used] = weights.detach().numpy()
-    return Static(pools=(Pool(table=rows, buckets=buckets),), tokenizer=start.tokenizer)
+    return rows
 
 
 class _Tops:
@@ -166,9 +179,12 @@ def _unit_sums(weights: Any, rows: Sequence[Sequence[int]]) -> Any:  # noqa: ANN
     return torch.nn.functional.normalize(torch.nn.functional.embedding_bag(ids, weights, offsets, mode="sum"), dim=1)
 
 
-def _plan(tokens: list[list[int]], size: int, buckets: int, epochs: int) -> list[tuple[list[int], list[list[int]]]]:
-    """For every step the chosen lines and the rows that what is left of each chooses."""
-    rng = random.Random(0)
+#: For every step the chosen lines and the rows that what is left of each chooses.
+Plan = list[tuple[list[int], list[list[int]]]]
+
+
+def _plan(tokens: list[list[int]], size: int, buckets: int, epochs: int, seed: int) -> Plan:
+    rng = random.Random(seed)
     return [
         (chosen, [extended(_thinned(tokens[i], rng), size, buckets) for i in chosen])
         for _ in range(epochs)

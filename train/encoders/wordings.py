@@ -12,6 +12,7 @@ from fsdpclassify.training.fit import NOTHING
 from train.inventory import Family, Inventory
 from train.simulate.plan import split_lines
 from train.slots import render
+from train.zeroed import zeroed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +48,12 @@ def _lines(families: Iterable[Family]) -> Lines:
         rng = random.Random(f"0:{family.id}")
         speaks = family.role == "evidence" and family.label is not None
         for text in family.texts:
-            texts.append(template(render(text, rng, {})))
+            line = render(text, rng, {})
+            texts.append(template(line))
             labels.append(family.label if speaks and family.label else NOTHING)
             groups.append(family.cause if speaks and family.cause else family.role)
+            if speaks and (nothing := zeroed(line)):
+                texts.append(template(nothing))
+                labels.append(NOTHING)
+                groups.append("decoy")
     return Lines(texts=tuple(texts), labels=tuple(labels), groups=tuple(groups))

