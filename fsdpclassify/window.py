@@ -29,6 +29,7 @@ _BODIES = 256
 _SKIP = re.compile(
     r"^\s*(?:frame #\d+:|@ +0x|[=\-_*~#\s]{4,}$|[\^~ ]+$|PC: @"
     r"|(?:time|host|rank|exitcode|error_file|traceback) *: |\[\d+\]:\s*$|Failures:$"
+    r"|raise (?:ChildFailedError|Process(?:Raised|Exited)Exception)\(|\S{1,200}\.py FAILED\s*$"
     r"|<NO_OTHER_FAILURES>|Root Cause \(first observed|Traceback \(most recent call last\):$)"
 )
 #: A shape is a text with all digits alike; longer texts are not worth remembering.
@@ -145,6 +146,7 @@ class _Border:
         self._onset = incident.onset
         lo, hi = _attempt_span(incident)
         self._lo, self._hi = lo, hi
+        self._given_up = _given_up(incident)
 
     def within(self, line: Line) -> bool:
         """Whether the line belongs to this incident's attempt (per file, by line number)."""
@@ -155,6 +157,8 @@ class _Border:
     def when(self, line: Line) -> When:
         if line.source == self._line.source and line.number == self._line.number:
             return When.BEFORE if line is not self._line else When.AFTER
+        if not line.stamped and line.number > self._given_up.get(line.source, line.number):
+            return When.AFTER
         if self._time is not None and line.time is not None and (line.stamped or line.source != self._line.source):
             return self._by_clock(line)
         if line.source == self._line.source:
@@ -180,6 +184,20 @@ class _Border:
         if self._time is None or line.time is None:
             return None
         return self._time - line.time
+
+
+def _given_up(incident: Incident) -> dict[int, int]:
+    """For each file of a rank that waits where its own wait ends: what follows is later."""
+    waiting = frozenset(incident.waiting)
+    found: dict[int, int] = {}
+    for e in incident.events:
+        if e.kind in _OWN_ENDS and e.rank in waiting and e.line.source != incident.detection.line.source:
+            found[e.line.source] = min(found.get(e.line.source, e.line.number), e.line.number)
+    return found
+
+
+#: By these a rank says that it waits no longer.
+_OWN_ENDS = frozenset({EventKind.TIMEOUT, EventKind.GLOO, EventKind.PEER_CLOSED, EventKind.STORE, EventKind.BARRIER})
 
 
 def _attempt_span(incident: Incident) -> tuple[dict[int, int], dict[int, int]]:

@@ -41,6 +41,7 @@ from fsdpclassify.parsing.quoting import is_quoted
 from fsdpclassify.parsing.ras import with_laggards
 from fsdpclassify.parsing.reports import with_report_exits
 from fsdpclassify.parsing.rule import Rule
+from fsdpclassify.parsing.spawned import with_spawned
 from fsdpclassify.parsing.tasks import with_task_ranks
 from fsdpclassify.records import DETECTIONS, Event, EventKind, Line
 
@@ -106,7 +107,7 @@ def parse(lines: Sequence[Line]) -> list[Event]:
             events.extend(_events_of(rules, lines, index, line, once))
     events = with_report_exits(with_tables(events, lines, _TABLES))
     events = with_laggards(with_task_ranks(events, lines))
-    return with_hosts(with_calls(events, lines), lines)
+    return with_hosts(with_calls(with_spawned(events, lines), lines), lines)
 
 
 class _Candidates:

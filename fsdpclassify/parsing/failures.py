@@ -16,7 +16,7 @@ _EXCEPTION = re.compile(
 _SECONDARY = re.compile(
     r"ChildFailedError|SignalException|CalledProcessError|DistBackendError|DistStoreError|SystemExit"
     r"|RendezvousTimeout|BrokenPipe|ConnectionReset"
-    r"|RayTaskError|ActorDied"
+    r"|RayTaskError|ActorDied|ProcessRaised|ProcessExited"
 )
 #: What an exception says that reached a rank because its peers gave up.
 _TEARDOWN = re.compile(

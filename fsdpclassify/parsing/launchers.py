@@ -173,6 +173,15 @@ RULES = (
         build=simple(EventKind.EXIT, name="lightning"),
     ),
     Rule(
+        name="spawned_exit",
+        anchor=r"ProcessExitedException: process",
+        pattern=re.compile(
+            r"ProcessExitedException: process (?P<rank>\d{1,5}) terminated with"
+            r" (?:signal (?P<detail>SIG[A-Z]{2,6})|exit code (?P<code>-?\d+))"
+        ),
+        build=simple(EventKind.EXIT, name="spawn"),
+    ),
+    Rule(
         name="shell_core",
         anchor=r"\(core dumped\)|^Killed$|Segmentation fault",
         pattern=re.compile(

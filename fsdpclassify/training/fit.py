@@ -223,7 +223,7 @@ def _line_rows(usable: Sequence[tuple[Encoded, float]], labels: tuple[str, ...],
         label = item.example.label if item.example.label in labels else NOTHING
         silent = np.flatnonzero(~flags)
         # Each incident draws by its own hash: another incident more or less changes no draw.
-        rng = np.random.default_rng(int(item.example.sha256[:12], 16) + seed)
+        rng = np.random.default_rng(zlib.crc32(item.example.sha256.encode()) + seed)
         picked = rng.choice(silent, min(len(silent), _NOTHING_PER_EXAMPLE), replace=False) if len(silent) else silent
         for rows, name in ((np.flatnonzero(flags), label), (picked, NOTHING)):
             vectors.append(item.vectors[rows])

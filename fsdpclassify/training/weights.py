@@ -9,9 +9,9 @@ from fsdpclassify.vector import LEDGER_FACTS
 
 REAL_SHARE = 0.35
 #: Recordings of our own small runs resemble each other, and few of the reports that users bring.
-_LAB = 0.2
+_LAB = 0.5
 #: The same holds for simulated runs on gloo, which are a quarter of the corpus.
-_GLOO_RUN = 0.25
+_GLOO_RUN = 0.5
 #: Composed incidents are as varied as reports, though somebody's idea of them; ten times fewer than simulated ones.
 _WRITTEN = 4.0
 _GLOO = LEDGER_FACTS.index("has_gloo_timeout")
