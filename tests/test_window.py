@@ -1,3 +1,5 @@
+import pytest
+
 from fsdpclassify.reading import find
 from fsdpclassify.sources import from_text
 from fsdpclassify.window import BEFORE_LINES, MAX_TEMPLATES, When, WindowLine, cut_window
@@ -81,3 +83,25 @@ def test_rules_and_registers_are_left_out() -> None:
 def test_detection_lines_are_marked() -> None:
     rows = window("alpha beta\n" + watchdog(0))
     assert [row.is_detection for row in rows] == [False, True]
+
+
+def gloo(rank: int) -> str:
+    return f"[rank{rank}]: RuntimeError: Timed out waiting 60000ms for recv operation to complete\n"
+
+
+def test_what_a_waiting_rank_prints_after_its_own_wait_is_later_in_its_own_file_too() -> None:
+    rows = by_text(window("alpha thing\n" + gloo(0), "beta thing\n" + gloo(1) + "terminate called at exit\n"))
+    assert rows["beta thing"].when is When.BEFORE
+    assert rows["terminate called at exit"].when is When.AFTER
+
+
+@pytest.mark.parametrize(
+    "line", ["    raise ChildFailedError(", "/opt/app/train.py FAILED", "    raise ProcessRaisedException(msg, i, p)"]
+)
+def test_a_launchers_report_is_left_out(line: str) -> None:
+    assert line.strip() not in {row.line.body.strip() for row in window(f"alpha thing\n{line}\n" + gloo(0))}
+
+
+def test_an_amount_of_zero_is_another_line_than_an_amount() -> None:
+    rows = window("swap used 0 B\nswap used 31 B\nswap used 7 B\n" + gloo(0))
+    assert sorted(row.count for row in rows if "swap" in row.text) == [1, 2]

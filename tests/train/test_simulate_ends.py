@@ -38,8 +38,9 @@ def test_a_rank_that_a_check_throws_out_stays_a_desync() -> None:
     for made in thrown:
         truth = truth_of(made)
         assert truth["label"] == "desync"
-        assert truth["determinable_from_log"] == "yes"
+        assert truth["determinable_from_log"] != "no"
         assert "exitcode: 1" in body_of(made)
+    assert sum(truth_of(made)["determinable_from_log"] == "yes" for made in thrown) > len(thrown) / 2
     assert any(_UNREDUCED in cited(made) for made in thrown)
 
 
