@@ -101,7 +101,14 @@ def _estimated(detections: Sequence[Event], events: Sequence[Event]) -> list[Eve
     if not noticed or any(e.kind is EventKind.ATTEMPT and e.name != "resumed" for e in events):
         return list(detections)
     time = max(noticed.values())
-    return [d if d.line.stamped else replace(d, time=time, estimated=True) for d in detections]
+    return [d if d.line.stamped else _not_before(replace(d, time=time, estimated=True), d.line) for d in detections]
+
+
+def _not_before(estimated: Event, line: Line) -> Event:
+    """A line was not printed before the last stamp above it in its own file, whatever another node's launcher saw."""
+    if line.time is None or estimated.time is None or line.time <= estimated.time:
+        return estimated
+    return replace(estimated, time=line.time)
 
 
 #: Events in which a launcher reacts to the end of one of its processes.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
-from fsdpclassify.records import RECORDED_STOPS, RECORDED_WAITS, Event, EventKind
+from fsdpclassify.records import RECORDED_STOPS, RECORDED_WAITS, Event, EventKind, Incident
 
 _WAITS = frozenset(
     {
@@ -99,6 +99,13 @@ def is_early_failure(event: Event, detection: Event, onset: float | None) -> boo
     ):
         return False
     return came_before(event, detection, onset)
+
+
+def by_absent(event: Event, incident: Incident) -> bool:
+    """Whether a rank that is not shown waiting may have printed it; where all wait, an unnamed printer waits too."""
+    if event.rank is not None:
+        return event.rank not in incident.waiting
+    return incident.world_size is None or len(incident.waiting) < incident.world_size
 
 
 def _is_noticed_death(event: Event, detection: Event) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 
 from fsdpclassify.records import RECORDED_STOPS, Event, EventKind, Incident
-from fsdpclassify.roles import came_before, is_early_failure, is_fault
+from fsdpclassify.roles import by_absent, came_before, is_early_failure, is_fault
 from fsdpclassify.vector import LEDGER_FACTS
 
 _MOST = 4
@@ -102,7 +102,8 @@ def _recorded(names: Collection[str]) -> Callable[[Incident], list[Event]]:
 
 def _early(*kinds: EventKind) -> Select:
     def select(x: Incident) -> list[Event]:
-        return [e for e in x.events if e.kind in kinds and is_early_failure(e, x.detection, x.onset)]
+        early = (e for e in x.events if e.kind in kinds and is_early_failure(e, x.detection, x.onset))
+        return [e for e in early if by_absent(e, x)]
 
     return select
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from fsdpclassify.records import RECORDED_WAITS, Event, EventKind, Incident, Role
-from fsdpclassify.roles import came_before, is_clocked, is_early_failure, is_fault
+from fsdpclassify.roles import by_absent, came_before, is_clocked, is_early_failure, is_fault
 from fsdpclassify.vector_absent import ABSENT_FACTS, absent_facts
 from fsdpclassify.vector_steps import (
     bar_near_limit,
@@ -174,8 +174,7 @@ def _early(x: Incident) -> list[Event]:
 
 def _early_of(*kinds: EventKind) -> Callable[[Incident], float]:
     def fact(x: Incident) -> float:
-        waiting = frozenset(x.waiting)
-        return float(any(e.kind in kinds and (e.rank is None or e.rank not in waiting) for e in _early(x)))
+        return float(any(e.kind in kinds and by_absent(e, x) for e in _early(x)))
 
     return fact
 
@@ -208,14 +207,10 @@ def _failure_gap_is_timeout(x: Incident) -> float:
     if not timeout or x.detection.time is None:
         return 0.0
     kinds = (EventKind.ERROR, EventKind.EXIT, EventKind.SIGNAL, EventKind.KILL, EventKind.HARDWARE)
-    waiting = frozenset(x.waiting)
     own = [
         e
         for e in x.events
-        if e.kind in kinds
-        and (e.rank is None or e.rank not in waiting)
-        and is_clocked(e)
-        and (e.kind is not EventKind.HARDWARE or is_fault(e))
+        if e.kind in kinds and by_absent(e, x) and is_clocked(e) and (e.kind is not EventKind.HARDWARE or is_fault(e))
     ]
     gaps = [x.detection.time - e.time for e in own if e.time is not None]
     slack = max(_CLOSE * timeout, min(_GAP_SLACK_S, _GAP_SHARE * timeout))

@@ -17,7 +17,8 @@ _DURING = (0.05, 0.8)
 _AFTER_S = 1.0
 #: Shares of the timeout between which a silence began with the wait.
 _SILENT = (0.8, 1.5)
-_ENDS = {"step": EventKind.STEP, "bar": EventKind.PROGRESS, "error": EventKind.ERROR}
+#: A bar is mostly that of the training loop; whether another one stands still for long, `bar_near_limit` says.
+_ENDS = {"step": {EventKind.STEP, EventKind.PROGRESS}, "error": {EventKind.ERROR}}
 
 #: In the order of `absent_facts`.
 ABSENT_FACTS: tuple[str, ...] = (
@@ -54,7 +55,7 @@ def _ends(x: Incident, lines: Sequence[Line]) -> list[float]:
         return [0.0] * (len(_ENDS) + 1)
     at = (last.source, last.number)
     found = {e.kind for e in x.events if (e.line.source, e.line.number) == at}
-    return [*(float(kind in found) for kind in _ENDS.values()), float(not found)]
+    return [*(float(bool(kinds & found)) for kinds in _ENDS.values()), float(not found)]
 
 
 def _detected(x: Incident) -> float | None:

@@ -16,6 +16,7 @@ from enum import StrEnum
 from fsdpclassify.records import EventKind, Incident, InputKind, Line
 from fsdpclassify.roles import is_clocked
 from fsdpclassify.templating import template
+from fsdpclassify.uneventful import is_uneventful
 
 BEFORE_LINES = 100
 _DURING_LINES = 240
@@ -95,8 +96,9 @@ def cut_window(incident: Incident, kinds: Sequence[InputKind | None]) -> list[Wi
     rare = (e for e in incident.events if e.kind is not EventKind.STEP)
     detections = {id(e.line) for e in rare if e.kind.value in _DETECTION_VALUES}
     streams: dict[tuple[int, int | None], list[Line]] = defaultdict(list)
+    uneventful = _Uneventful()
     for line in incident.lines:
-        if line.body and not _SKIP.match(line.body) and border.within(line):
+        if line.body and not _SKIP.match(line.body) and border.within(line) and not uneventful.of(line.body):
             rank = line.rank if line.rank is not None else speakers.get(id(line))
             streams[(line.source, rank)].append(line)
     groups: dict[tuple[str, str], WindowLine] = {}
@@ -212,6 +214,26 @@ def _pick(lines: list[Line], when: Callable[[Line], When], *, waiting: bool) -> 
         sides[side].append((line, side))
     after = sides[When.AFTER][: _AFTER_WAITING if waiting else _AFTER_LINES]
     return sides[When.BEFORE][-BEFORE_LINES:] + sides[When.DURING][-_DURING_LINES:] + after
+
+
+class _Uneventful:
+    """Which lines report nothing, remembered by their shape (zeros apart from other digits)."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, bool] = {}
+
+    def of(self, body: str) -> bool:
+        """As `is_uneventful`; memory left is looked at anew."""
+        if len(body) > _SHAPE or "Mem:" in body:
+            return is_uneventful(body)
+        shape = body.encode("utf-8", "surrogatepass").translate(_NONZERO)
+        known = self._known.get(shape)
+        if known is None:
+            known = self._known[shape] = is_uneventful(body)
+        return known
+
+
+_NONZERO = bytes.maketrans(b"23456789", b"11111111")
 
 
 class _Templates:

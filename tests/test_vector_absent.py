@@ -30,7 +30,7 @@ def true(*texts: str) -> set[str]:
     ("last", "fact"),
     [
         ("step 12 | loss 2.13 | 0.5 s/it\n", "absent_ends_in_step"),
-        ("Tokenizing:  40%|####      | 400/1000 [05:00<07:30,  1.33it/s]\n", "absent_ends_in_bar"),
+        ("Tokenizing:  40%|####      | 400/1000 [05:00<07:30,  1.33it/s]\n", "absent_ends_in_step"),
         ("clustering 108402377 points\n", "absent_ends_in_other"),
     ],
 )

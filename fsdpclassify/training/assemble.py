@@ -20,8 +20,9 @@ from fsdpclassify.vector import LEDGER_FACTS
 
 #: A label that all printed lines together raise by less than this rests on its prior and on silence.
 MINIMUM_EVIDENCE = 0.02
-#: Below this share of a line's cause scores the line does not read like any cause of a label.
-MINIMUM_READING = 0.15
+#: Below this share of a line's cause scores the line does not read like any cause of a label: the watchdog's own
+#: sentences reach 0.16, lines that show a cause nearly always twice this.
+MINIMUM_READING = 0.20
 #: Where fewer of the window's lines than this are told wholly in words of the training data, the text is unlike it.
 MINIMUM_KNOWN = 0.3
 _LIBRARIES = ("numpy", "scikit-learn", "skl2onnx", "onnx", "onnxruntime", "tokenizers")

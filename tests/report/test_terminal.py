@@ -120,7 +120,7 @@ def test_evidence_against_is_marked(
 ) -> None:
     item = Evidence(path="a", line=1, rank=None, text="t", supports="straggler", weight=-0.12, why="")
     text = render_report(make_report(incidents=(make_diagnosis(evidence=(item,)),)))
-    assert "  a:1: for straggler (-0.12; against the first guess)\n" in text
+    assert "  a:1: for straggler (-0.12; against the verdict)\n" in text
 
 
 def test_colour_comes_only_when_asked_for(make_report: Callable[..., Report], undetermined: Diagnosis) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from random import Random
+from typing import cast
 
 from train.inventory import Inventory, load
-from train.simulate import desync, fabric, failed, late, layout, others, quiet, reporter, tracebacks
+from train.simulate import desync, fabric, failed, late, layout, others, quiet, reporter, tracebacks, wellness
 from train.simulate.gloo import make
 from train.simulate.layout import Shown
 from train.simulate.lines import Lines
@@ -171,8 +172,12 @@ def _before(rng: Random, world: World, story: Story, kept: list[Record]) -> list
 
 def _incident(job: Job, truth: dict[str, object], texts: dict[str, str], notes: Notes) -> Incident:
     name = "i" + hashlib.sha256(job.seed.encode()).hexdigest()[:12]
-    content = json.dumps({"schema_version": 1, "id": name, **truth}, indent=1, ensure_ascii=False)
-    return Incident(id=name, truth=content + "\n", files=texts, notes=notes)
+    # A source of its own: what stands beside the run changes nothing in the run.
+    files, moved = wellness.beside(texts, Random(f"{job.seed}/tables"))
+    cited = wellness.shifted(list(cast("list[str]", truth["decisive_lines"])), moved)
+    whole = {"schema_version": 1, "id": name, **truth, "decisive_lines": cited}
+    content = json.dumps(whole, indent=1, ensure_ascii=False)
+    return Incident(id=name, truth=content + "\n", files=files, notes=notes)
 
 
 def _truth(job: Job, scene: Scene, kept: list[Record], files: dict[str, list[Shown]], text: str) -> dict[str, object]:
