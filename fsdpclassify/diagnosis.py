@@ -217,4 +217,4 @@ def _reason(weighed: Weighed, scores: NDArray[np.float32], catalogue: Catalogue)
         best = max(members, key=lambda i: float(scores[weighed.row][i]), default=None)
         if best is not None and float(scores[weighed.row][best]) >= _READS_LIKE:
             return f"reads like: {catalogue.causes[best].title[0].lower()}{catalogue.causes[best].title[1:]}"
-    return "speaks against it" if weighed.weight < 0 else "the model's reading: its words, when and by whom it was printed"
+    return "speaks against it" if weighed.weight < 0 else "the model's reading: its words, when and by whom printed"

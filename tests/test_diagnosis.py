@@ -155,9 +155,9 @@ def _reason(score: float, weight: float = 0.2, why: str | None = None, row: int 
 def test_why_a_line_counts() -> None:
     assert _reason(0.9, why="a printed fact") == "a printed fact"
     assert _reason(0.31) == "reads like: a rank ran out of GPU memory"
-    assert _reason(0.29) == "the model's reading: its words, when and by whom it was printed"
+    assert _reason(0.29) == "the model's reading: its words, when and by whom printed"
     assert _reason(0.29, weight=-0.2) == "speaks against it"
-    assert _reason(0.9, row=None) == "the model's reading: its words, when and by whom it was printed"
+    assert _reason(0.9, row=None) == "the model's reading: its words, when and by whom printed"
 
 
 def test_the_model_sees_the_documented_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
