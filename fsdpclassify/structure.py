@@ -158,7 +158,7 @@ _GROUPS: tuple[tuple[str, tuple[str, ...], Select, str], ...] = (
     ("mismatch", ("has_mismatch",), _of(EventKind.MISMATCH), "the ranks' calls were compared and differ"),
     (
         "early_error",
-        ("early_error", "early_oom", "failed_any", "failure_gap_is_timeout"),
+        ("early_error", "early_error_own", "early_oom", "failed_any", "failure_gap_is_timeout"),
         _early(EventKind.ERROR),
         "an error before the wait was given up, on a rank not shown waiting",
     ),

@@ -6,6 +6,7 @@ The order of `LEDGER_FACTS` is the model's input order: a change raises `FEATURE
 from __future__ import annotations
 
 import math
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -179,6 +180,19 @@ def _early_of(*kinds: EventKind) -> Callable[[Incident], float]:
     return fact
 
 
+#: Words of exceptions by which a rank is thrown out of the common work: the calls differ, or the transport failed.
+_COMMON = re.compile(
+    r"reduction in the prior|mismatch|unused param|find_unused|collective|(?:across|all|other|between) (?:\w+ )?ranks"
+    r"|process group|all_?gather|all_?reduce|reduce_?scatter|broadcast|barrier|NCCL|nccl|gloo|onnect|imed? ?out",
+)
+
+
+def _early_error_of_its_own(x: Incident) -> float:
+    """Whether a rank that does not wait raised an error that says nothing of the other ranks: its own code failed."""
+    errors = (e for e in _early(x) if e.kind is EventKind.ERROR and by_absent(e, x))
+    return float(any(not _COMMON.search(e.line.body) for e in errors))
+
+
 def _early_on_waiting(x: Incident) -> float:
     waiting = frozenset(x.waiting)
     return float(any(e.rank in waiting for e in _early(x) if e.kind is EventKind.ERROR))
@@ -329,6 +343,7 @@ _FACTS: dict[str, Callable[[Incident], float]] = {
     "failed_any": lambda x: float(bool(x.failed)),
     "world_known": lambda x: float(x.world_size is not None),
     "early_error": _early_of(EventKind.ERROR),
+    "early_error_own": _early_error_of_its_own,
     "early_exit": _early_of(EventKind.EXIT),
     "early_signal": _early_of(EventKind.SIGNAL),
     "early_kill": _early_of(EventKind.KILL),
