@@ -6,14 +6,22 @@ The order of `LEDGER_FACTS` is the model's input order: a change raises `FEATURE
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
 from fsdpclassify.records import RECORDED_WAITS, Event, EventKind, Incident, Role
-from fsdpclassify.roles import by_absent, came_before, is_clocked, is_early_failure, is_fault
 from fsdpclassify.vector_absent import ABSENT_FACTS, absent_facts
+from fsdpclassify.vector_failures import (
+    early_error_of_its_own,
+    early_of,
+    early_on_waiting,
+    early_oom,
+    failure_gap_is_timeout,
+    late_error,
+    late_error_elsewhere,
+    terminated_early,
+)
 from fsdpclassify.vector_steps import (
     bar_near_limit,
     behind_in_steps,
@@ -40,9 +48,6 @@ _HOSTS: dict[str, tuple[str, ...]] = {
     "memory": ("host_memory",),
     "port": ("port", "counter"),
 }
-_CLOSE = 0.1
-_REACTION_S = 5.0
-_GAP_SLACK_S, _GAP_SHARE = 15.0, 0.3
 
 
 def _has(x: Incident, kind: EventKind, name: str | None = None) -> float:
@@ -169,83 +174,6 @@ def _all_wait(x: Incident) -> float:
     return float(x.world_size is not None and len(x.waiting) == x.world_size)
 
 
-def _early(x: Incident) -> list[Event]:
-    return [e for e in x.events if is_early_failure(e, x.detection, x.onset)]
-
-
-def _early_of(*kinds: EventKind) -> Callable[[Incident], float]:
-    def fact(x: Incident) -> float:
-        return float(any(e.kind in kinds and by_absent(e, x) for e in _early(x)))
-
-    return fact
-
-
-#: Words of exceptions by which a rank is thrown out of the common work: the calls differ, or the transport failed.
-_COMMON = re.compile(
-    r"reduction in the prior|mismatch|unused param|find_unused|collective|(?:across|all|other|between) (?:\w+ )?ranks"
-    r"|process group|all_?gather|all_?reduce|reduce_?scatter|broadcast|barrier|NCCL|nccl|gloo|onnect|imed? ?out",
-)
-
-
-def _early_error_of_its_own(x: Incident) -> float:
-    """Whether a rank that does not wait raised an error that says nothing of the other ranks: its own code failed."""
-    errors = (e for e in _early(x) if e.kind is EventKind.ERROR and by_absent(e, x))
-    return float(any(not _COMMON.search(e.line.body) for e in errors))
-
-
-def _early_on_waiting(x: Incident) -> float:
-    waiting = frozenset(x.waiting)
-    return float(any(e.rank in waiting for e in _early(x) if e.kind is EventKind.ERROR))
-
-
-def _late_error(x: Incident) -> float:
-    return float(any(e.kind is EventKind.ERROR and not came_before(e, x.detection, x.onset) for e in x.events))
-
-
-def _late_error_elsewhere(x: Incident) -> float:
-    waiting = frozenset(x.waiting)
-    return float(
-        any(
-            e.kind is EventKind.ERROR
-            and e.rank is not None
-            and e.rank not in waiting
-            and not came_before(e, x.detection, x.onset)
-            for e in x.events
-        )
-    )
-
-
-def _failure_gap_is_timeout(x: Incident) -> float:
-    """Whether some failure or termination lies one timeout before the detection."""
-    timeout = x.collective.timeout_s if x.collective else None
-    if not timeout or x.detection.time is None:
-        return 0.0
-    kinds = (EventKind.ERROR, EventKind.EXIT, EventKind.SIGNAL, EventKind.KILL, EventKind.HARDWARE)
-    own = [
-        e
-        for e in x.events
-        if e.kind in kinds and by_absent(e, x) and is_clocked(e) and (e.kind is not EventKind.HARDWARE or is_fault(e))
-    ]
-    gaps = [x.detection.time - e.time for e in own if e.time is not None]
-    slack = max(_CLOSE * timeout, min(_GAP_SLACK_S, _GAP_SHARE * timeout))
-    return float(any(abs(g - timeout) <= slack for g in gaps))
-
-
-def _terminated_early(x: Incident) -> float:
-    """Whether a launcher ended processes well before the detection: at the detection it only reacts to it."""
-    return float(any(e.name == "peer_terminated" and _well_before(e, x.detection) for e in x.events))
-
-
-def _well_before(e: Event, detection: Event) -> bool:
-    if is_clocked(e) and is_clocked(detection) and e.time is not None and detection.time is not None:
-        return e.time < detection.time - _REACTION_S
-    return e.line.source == detection.line.source and e.line.number < detection.line.number
-
-
-def _oom(x: Incident) -> float:
-    return float(any(e.kind is EventKind.ERROR and e.name == "OutOfMemoryError" for e in _early(x)))
-
-
 def _ran_over(x: Incident) -> float:
     over = [e.elapsed_s / e.timeout_s for e in _works(x) if e.elapsed_s and e.timeout_s]
     return min(max(over) - 1.0, 1.0) if over else 0.0
@@ -342,18 +270,18 @@ _FACTS: dict[str, Callable[[Incident], float]] = {
     "missing_node": lambda x: float(len(x.missing) > 1),
     "failed_any": lambda x: float(bool(x.failed)),
     "world_known": lambda x: float(x.world_size is not None),
-    "early_error": _early_of(EventKind.ERROR),
-    "early_error_own": _early_error_of_its_own,
-    "early_exit": _early_of(EventKind.EXIT),
-    "early_signal": _early_of(EventKind.SIGNAL),
-    "early_kill": _early_of(EventKind.KILL),
-    "early_hardware": _early_of(EventKind.HARDWARE),
-    "early_error_on_waiting": _early_on_waiting,
-    "early_oom": _oom,
-    "late_error": _late_error,
-    "late_error_elsewhere": _late_error_elsewhere,
-    "failure_gap_is_timeout": _failure_gap_is_timeout,
-    "terminated_early": _terminated_early,
+    "early_error": early_of(EventKind.ERROR),
+    "early_error_own": early_error_of_its_own,
+    "early_exit": early_of(EventKind.EXIT),
+    "early_signal": early_of(EventKind.SIGNAL),
+    "early_kill": early_of(EventKind.KILL),
+    "early_hardware": early_of(EventKind.HARDWARE),
+    "early_error_on_waiting": early_on_waiting,
+    "early_oom": early_oom,
+    "late_error": late_error,
+    "late_error_elsewhere": late_error_elsewhere,
+    "failure_gap_is_timeout": failure_gap_is_timeout,
+    "terminated_early": terminated_early,
     "finished_before": finished,
     "bar_done": ended_bar,
     "bar_near_limit": bar_near_limit,
